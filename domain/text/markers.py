@@ -1,8 +1,9 @@
 """Reads and writes citation markers in answers, and escapes raw HTML.
 
 A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`; a model that is shown `[Source 1: path]` may
-write that, others `【1†source】`, as OpenAI's file search does, or `(Source 1)`. Models write every style, in groups,
-with stray spaces, and point at sources that do not exist. The client gets one style, and only markers with a source.
+write that, others `【1†source】`, as OpenAI's file search does, `[ID:1]`, as RAGFlow's prompts ask, `[doc1]`, `[[1]]`
+or `(Source 1)`. Models write every style, in groups, with stray spaces, and point at sources that do not exist. The
+client gets one style, and only markers with a source.
 """
 
 import re
@@ -20,10 +21,13 @@ _MOST_BLANKS = 200
 _REACH = _MOST_BLANKS + 2 * _LONGEST_CODE
 """Characters among which the next piece is looked for; more than all limits above together."""
 
-_WORDS = ("sources", "source", "citations", "citation", "cites", "cite")
+_WORDS = (
+    *("sources", "source", "src", "citations", "citation", "cites", "cite"),
+    *("documents", "document", "docs", "doc", "references", "reference", "refs", "ref", "id"),
+)
 _JOIN = r"\s*(?:[,;&]|\band\b|,\s*and\b)\s*"
 _NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?"
-_LABEL = r"(?:(?:sources?|citations?|cites?)\s*:?\s*#?)?"
+_LABEL = rf"(?:(?:{'|'.join(_WORDS)})(?:[_-]id)?[\s:_-]*#?|#)?"
 _NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
 _FULL_WIDTH = re.compile(rf"\s*({_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*)\s*(?:†[^【】\n]*)?", re.IGNORECASE)
@@ -222,15 +226,20 @@ class _Scanner:
         opening = buffer[blanks]
         content, bracket, rest = buffer[blanks + 1 : blanks + 2 + _LONGEST_MARKER].partition(_CLOSING[opening])
         literal = _Piece(buffer[: blanks + 1])
+        length = len(content) + 2
+        if doubled := opening == "[" and content.startswith("["):
+            content = content[1:]
         if not bracket:
-            undecided = not final and len(content) <= _LONGEST_MARKER and _may_become_marker(content, opening)
+            undecided = not final and length <= _LONGEST_MARKER + 2 and _may_become_marker(content, opening)
             return None if undecided else literal
         numbers = self._read_numbers(content, opening)
+        if opening == "[" and not rest and not final and len(buffer) == blanks + length and numbers is not None:
+            return None
+        if doubled:
+            length, rest = length + 1, rest[1:] if rest.startswith("]") else "("
         if numbers is None or (opening == "[" and rest.startswith("(")):
             return literal
-        if opening == "[" and not rest and not final and len(buffer) == blanks + len(content) + 2:
-            return None
-        return _Piece(buffer[: blanks + len(content) + 2], numbers, blanks)
+        return _Piece(buffer[: blanks + length], numbers, blanks)
 
     def _read_numbers(self, content: str, opening: str) -> tuple[int, ...] | None:
         """Return the sources that the text between the brackets points at; None where it is no marker."""
@@ -246,6 +255,12 @@ class _Scanner:
                 number = self._by_id.get(chunk_id) or (int(chunk_id) if re.fullmatch(r"\d{1,9}", chunk_id) else 0)
                 numbers.append(number)
         elif _NUMBERED.fullmatch(content):
+            if (
+                content.lstrip().startswith("#")
+                and not 1 <= int(re.sub(r"\D.*", "", content.lstrip(" #"))) <= self._count
+            ):
+                # A number of a list of issues.
+                return None
             for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", content):
                 numbers.extend(range(int(first), min(int(last or first), self._count) + 1))
         elif pathed := _PATHED.fullmatch(content):
@@ -267,6 +282,6 @@ def _may_become_marker(content: str, opening: str) -> bool:
         name = word[1].lower()
         whole = word.end() < len(content)
         return name in _WORDS if whole else any(known.startswith(name) for known in _WORDS)
-    return bool(re.fullmatch(r"\s*\^?(?:\d[^\]]*)?", content)) and not re.search(
+    return bool(re.fullmatch(r"\s*[\^#]?(?:\d[^\]]*)?", content)) and not re.search(
         r"[^\d\s,;:#&–\-a-z]", content.lstrip().removeprefix("^"), re.IGNORECASE
     )

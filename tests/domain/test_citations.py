@@ -76,7 +76,7 @@ def test_a_marker_of_no_source_never_goes_out(bad: str) -> None:
         "~~~\n[9]\n~~~\n",
         "an escaped \\[1\\] bracket",
         "Note (2), (see Source 1) and 【注意】",
-        "a task [ ] and [x], a note [sic], [TODO 1]",
+        "a task [ ] and [x], a note [sic], [TODO 1], fixed [#1234], [[wiki]]",
         "[1\n]",
     ],
 )
@@ -85,8 +85,23 @@ def test_code_links_and_other_brackets_stay(text: str) -> None:
     assert find_markers(text, IDS) == []
 
 
-@pytest.mark.parametrize("written", ["so 【2†source】", "so 【2】", "so (Source 2)", "so (sources: 2)", "so [^2]"])
-def test_markers_in_other_brackets(written: str) -> None:
+OTHERS = [
+    "【2†source】",
+    "【2】",
+    "(Source 2)",
+    "(sources: 2)",
+    "[^2]",
+    "[ID:2]",
+    "[source_id: 2]",
+    "[src-2]",
+    "[doc2]",
+    "[[2]]",
+    "[#2]",
+]
+
+
+@pytest.mark.parametrize("written", [f"so {marker}" for marker in OTHERS])
+def test_other_forms_of_markers(written: str) -> None:
     for step in (len(written), 1):
         assert run(written, cuts=list(range(step, len(written), step))) == "so [2]"
 
@@ -114,7 +129,7 @@ def test_the_result_does_not_depend_on_how_the_text_is_cut() -> None:
     choice = random.Random(11)
     alphabet = [
         "[", "]", "1", "2", "9", " ", ", ", "-", "Source ", "citation", "cite:", "aa-1", "`", "``", "```", "~~~", "~", "\n",
-        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]", "【", "】", "(", ")", "†source",
+        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]", "[[", "]]", "id", "doc", "_", "【", "】", "(", ")", "†source",
     ]  # fmt: skip
     for _ in range(4000):
         text = "".join(choice.choices(alphabet, k=choice.randint(1, 25)))

@@ -69,7 +69,7 @@ _SHOWN = {
 }  # fmt: skip
 _STATED = re.compile(r"[^\W\d_][^\n:：]{0,25}[:：][ \t]*(.*)")
 """A line of what programs write above an older mail, in any language."""
-_MOMENT = re.compile(r"\d{4}.*\d[:.]\d\d|\d[:.]\d\d.*\d{4}")
+_MOMENT = re.compile(r"\d{4}.{0,40}\d[:.]\d\d|\d[:.]\d\d.{0,40}\d{4}")
 _ANSWER = re.compile(r"^(?:[^\W\d_]{1,5}(?:\[\d{1,3}\])?[:：][ \t]*)+")
 _EVENT_LINE = re.compile(r"(\w+)(?:;([^:]*))?:(.*)")
 
