@@ -246,6 +246,7 @@ def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
 
 def draw_ruled(rows: Sequence[tuple[str, ...]], **layout: object) -> Callable[[FPDF], None]:
     def draw(pdf: FPDF) -> None:
+        pdf.set_line_width(1)
         with pdf.table(rows, line_height=16, **layout):
             pass
 
@@ -337,7 +338,7 @@ def test_a_cell_may_span_rows() -> None:
             pdf.text(x + 5, y + 18, text)
 
     document = read_pages(draw)
-    assert document.text.split("\n") == ["Harbour | Rain | by hand", "| | Snow | by scale |"]
+    assert document.text.split("\n") == ["Harbour | Rain | by hand", "Harbour | Snow | by scale"]
 
 
 def test_boxes_that_share_no_side_are_no_table() -> None:
@@ -652,6 +653,27 @@ def test_a_table_that_goes_on_overleaf_is_one(again: list[tuple[str, ...]], othe
     assert not document.unread
     held = "".join(document.text[section.start : section.end] for section in document.sections)
     assert "Page 1" not in held
+
+
+@pytest.mark.parametrize("is_fused", [False, True])
+def test_a_cell_that_goes_on_overleaf_is_of_the_same_row(is_fused: bool) -> None:
+    def page(*rows: tuple[str, ...], cut: int = -1) -> Callable[[FPDF], None]:
+        def draw(pdf: FPDF) -> None:
+            pdf.set_line_width(1)
+            for number, row in enumerate(rows):
+                for column, text in enumerate(row):
+                    pdf.text(65 + 100 * column, 113 + 20 * number, text)
+            for edge in range(len(rows) + 1):
+                if edge != cut:
+                    pdf.line(60, 100 + 20 * edge, 360, 100 + 20 * edge)
+            for edge in range(4):
+                pdf.line(60 + 100 * edge, 100, 60 + 100 * edge, 100 + 20 * len(rows))
+
+        return draw
+
+    below = page(NAMES, ("", "and a van", ""), cut=1) if is_fused else page(("", "and a van", ""), ROWS[1])
+    text = read_pages(page(NAMES, ROWS[0]), below).text
+    assert text.startswith("Depot | Lorries | Drivers\n--- | --- | ---\nDepot A | 11.5 | 33\nDepot A | and a van |")
 
 
 def test_every_piece_of_a_table_that_goes_on_overleaf_has_its_header() -> None:

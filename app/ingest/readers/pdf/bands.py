@@ -6,10 +6,10 @@ What stands between two rules or spaces is a row, whatever the order in which it
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from app.ingest.readers.grids import has_header, is_figure
+from app.ingest.readers.grids import has_header
 from app.ingest.readers.pdf.columns import merge
 from app.ingest.readers.pdf.page import Edges, Piece, Run, enclose
-from app.ingest.readers.pdf.rules import LONGEST_CELL, NEAR, SHORTEST, put_rows
+from app.ingest.readers.pdf.rules import LONGEST_CELL, SHORTEST, is_across, put_rows, spell
 from app.ingest.readers.pdf.tables import CLOSING, FIGURE, NARROW_GAP, OPEN, WIDE_GAP, is_marker
 
 _APART = 3.0
@@ -43,9 +43,9 @@ def fill_bands(runs: Sequence[Run], lines: Sequence[Edges]) -> list[Run]:
     for region in _find_regions(_list_slabs([run for run in runs if _is_free(run)])):
         left, _, right, _ = enclose([piece for slab in region for piece in slab])
         cuts = [
-            (top + bottom) / 2
-            for start, top, end, bottom in lines
-            if bottom - top <= NEAR and start < left + SHORTEST and end > right - SHORTEST
+            (line[1] + line[3]) / 2
+            for line in lines
+            if is_across(line) and line[0] < left + SHORTEST and line[2] > right - SHORTEST
         ]
         # Rules may stand below the header alone.
         tried = (_replace(filled, region, each) for each in ((cuts, ()) if cuts else ((),)))
@@ -158,14 +158,13 @@ def _replace(runs: list[Run], slabs: Sequence[_Slab], cuts: Sequence[float]) -> 
     if not bands or not _is_table(bands, rows, columns):
         return runs
     rows = [{place: _arrange(cell) for place, cell in row.items()} for row in rows]
-    texts = [[" ".join(piece.text for piece in row.get(place, ())) for place in range(len(columns))] for row in rows]
+    texts = [[spell(row[place]) if place in row else "" for place in range(len(columns))] for row in rows]
     if max(len(text) for row in texts for text in row) > LONGEST_CELL:
         return runs
     edges = [(column.left, column.right) for column in columns]
     held = _find_runs(runs, [piece for band in bands for slab in band for piece in slab])
     is_bold = [all(run.bold for run in _find_runs(held, [piece for slab in band for piece in slab])) for band in bands]
-    is_named = has_header(texts) and ((is_bold[0] and not all(is_bold)) or any(map(is_figure, texts[1][1:])))
-    return put_rows(runs, held, edges, rows, range(len(columns)), int(is_named))
+    return put_rows(runs, held, edges, rows, texts, int(has_header(texts) and is_bold[0] and not all(is_bold)))
 
 
 def _find_runs(runs: Sequence[Run], pieces: Sequence[Piece]) -> list[Run]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from app.ingest.readers.pdf.margins import RunningLines
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.tables import is_figure
-from domain.text.tables import split_cells
+from domain.text.tables import join_cells, split_cells
 
 _TWICE = 2
 """Pages that must repeat a line at their margins for it to stand between the parts of what goes on."""
@@ -53,7 +53,10 @@ def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Place
         if last and gap == "\n":
             header = _find_header(ordered[max(0, kept - len(pages[last.page - 1].lines)) : kept]) or header
             again = next((i for i, each in enumerate(lower) if each.line.text.split("\n")[0] not in header), 0)
-            if _may_follow(last.line, lower[again].line):
+            rest, names = _go_on(last.line, lower[again].line, header)
+            if rest.text != lower[again].line.text or _may_follow(last.line, rest):
+                lower[again] = lower[again]._replace(line=rest)
+                repeated.append(names)
                 repeated += [each.line.text for each in lower[:again]]
                 del lower[:again]
             else:
@@ -80,6 +83,19 @@ def _find_gap(before: PageLine, line: PageLine) -> str | None:
     if not alike or before.has_cells or line.has_cells or before.text[-1] in ".!?:;" or not line.text[0].islower():
         return None
     return "" if re.search(r"\w-$", before.text) else " "
+
+
+def _go_on(before: PageLine, line: PageLine, header: Sequence[str]) -> tuple[PageLine, str]:
+    """Return a row overleaf, without a header that no rule parts from it, which is returned, too, and with the name of
+    the row before where it has nothing but words that go on with that row's."""
+    if "\n" in line.text:
+        return line, ""
+    cells, names = split_cells(line.text), split_cells(header[-1]) if header else []
+    is_fused = len(names) == len(cells) and all(map(str.startswith, cells, names))
+    cells = [cell[len(name) :].strip() for cell, name in zip(cells, names, strict=True)] if is_fused else cells
+    if not cells[0] and not any(map(is_figure, cells)):
+        cells[0] = split_cells(before.text)[0]
+    return replace(line, text=join_cells(cells)), " ".join(names) if is_fused else ""
 
 
 def _may_follow(before: PageLine, line: PageLine) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import pypdfium2
 from pypdfium2 import raw
 
+from app.ingest.readers.grids import has_header
+from app.ingest.readers.grids import is_figure as is_count
 from app.ingest.readers.pdf.characters import View
 from app.ingest.readers.pdf.page import Edges, Piece, Run, Skipped, enclose
 from app.ingest.readers.pdf.tables import FIGURE, attach
@@ -70,6 +72,11 @@ class Grid:
             row -= 1
         return row, column
 
+    def spans(self, row: int, other: int, column: int) -> bool:
+        """Return True if no rule parts two rows in a column."""
+        x = (self.xs[column] + self.xs[column + 1]) / 2
+        return not any(_crosses(self.across, y, x) for y in self.ys[row + 1 : other + 1])
+
 
 class Drawn:
     """What is drawn on a page besides its text. Asks PDFium, so hold its lock."""
@@ -79,7 +86,7 @@ class Drawn:
         self._shapes = 0
         self._paper: float = view.width * view.height
         self.lines = list(islice(self._read_lines(page, view), _MOST))
-        across = (line for line in self.lines if round(line[3] - line[1], 3) <= NEAR and line[2] - line[0] > SHORTEST)
+        across = (line for line in self.lines if is_across(line))
         self._across = sorted(across, key=lambda line: line[1])
 
     @property
@@ -153,19 +160,25 @@ def _is_picture(drawn: Any, kind: int, depth: int = 3) -> bool:
     return any(_is_picture(part, raw.FPDFPageObj_GetType(part), depth - 1) for part in parts)
 
 
+def is_across(line: Edges) -> bool:
+    """Return True for a rule across the page. One that is 1 point thick has a box of 2, about."""
+    left, top, right, bottom = line
+    return round(bottom - top, 3) <= NEAR and right - left > SHORTEST
+
+
 def _measure(edges: Edges) -> float:
     left, top, right, bottom = edges
     return (right - left) * (bottom - top)
 
 
 def find_grids(lines: Iterable[Edges]) -> list[Grid]:
-    """Return the grids of rules of a page, which have two rows and columns at least."""
+    """Return the grids of rules of a page, which have two columns at least."""
     across: list[_Rule] = []
     down: list[_Rule] = []
     for left, top, right, bottom in lines:
-        if bottom - top <= NEAR and right - left > SHORTEST:
+        if is_across((left, top, right, bottom)):
             across.append(_Rule((top + bottom) / 2, left, right))
-        elif right - left <= NEAR and bottom - top > SHORTEST:
+        elif is_across((top, left, bottom, right)):
             down.append(_Rule((left + right) / 2, top, bottom))
     across, down = _join(across), _join(down)
     grids = []
@@ -181,7 +194,7 @@ def find_grids(lines: Iterable[Edges]) -> list[Grid]:
             across = [rule for rule in across if rule not in fresh]
         if columns:
             grids.append(Grid(rows, columns))
-    return [grid for grid in grids if len(grid.xs) > 2 and len(grid.ys) > 2]
+    return [grid for grid in grids if len(grid.xs) > 2 and len(grid.ys) > 1]
 
 
 def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
@@ -199,13 +212,28 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
                 plain.update(() if run.bold else (row,))
         lengths = [sum(len(piece.text) for piece in held) for cells in rows.values() for held in cells.values()]
         stacked = any(_is_stacked(held) for cells in rows.values() for held in cells.values())
-        if stacked or sum(len(cells) > 1 for cells in rows.values()) < 2 or max(lengths) > LONGEST_CELL:
+        several = sum(len(cells) > 1 for cells in rows.values())
+        # What a page before has begun may end with one row.
+        if stacked or (several < 2 and max(map(len, rows.values()), default=0) < 3) or max(lengths) > LONGEST_CELL:
             continue
         columns = sorted({column for cells in rows.values() for column in cells})
         edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
         header = sum(row < min(plain, default=0) for row in rows)
-        filled = put_rows(filled, inside, edges, [rows[row] for row in sorted(rows)], columns, header)
+        texts: list[list[str]] = []
+        for above, row in pairwise([-1, *sorted(rows)]):
+            cells = {column: spell(rows[row][column]) for column in rows[row]}
+            # What spans rows is said in each, so that each can be read alone.
+            spanned = [texts and grid.spans(above, row, column) for column in columns]
+            texts.append(
+                [cells.get(column, texts[-1][place] if spanned[place] else "") for place, column in enumerate(columns)]
+            )
+        filled = put_rows(filled, inside, edges, [rows[row] for row in sorted(rows)], texts, header)
     return filled
+
+
+def spell(cell: Sequence[Piece]) -> str:
+    """Return the words of a cell."""
+    return reduce(attach, cell).text
 
 
 def put_rows(
@@ -213,16 +241,18 @@ def put_rows(
     held: Sequence[Run],
     edges: Sequence[tuple[float, float]],
     rows: Sequence[Mapping[int, Sequence[Piece]]],
-    columns: Sequence[int],
+    texts: Sequence[Sequence[str]],
     headers: int,
 ) -> list[Run]:
     """Return the runs, with rows of a table, of which the first `headers` are its header, instead of those that it
-    holds."""
+    holds. Names above figures are a header, too."""
+    if not headers and has_header(texts) and any(map(is_count, texts[1][1:])):
+        headers = 1
     made: list[Run] = []
-    for row in rows:
-        text = join_cells([reduce(attach, row[column]).text if column in row else "" for column in columns])
+    for row, cells in zip(rows, texts, strict=True):
+        text = join_cells(cells)
         pieces = [piece for cell in row.values() for piece in cell]
-        text += f"\n{write_rule(len(columns))}" if len(made) + 1 == headers else ""
+        text += f"\n{write_rule(len(cells))}" if len(made) + 1 == headers else ""
         around, heights = enclose(pieces), [piece.bottom - piece.top for piece in pieces]
         made.append(Run(text, *around, heights, [Piece(text.split("\n")[0], *around)], tabular=True, columns=edges))
     first, gone = runs.index(held[0]), {id(run) for run in held}
