@@ -52,6 +52,9 @@ _RAISED, _LOWERED = "0123456789+-=()n", "0123456789+-=()"
 _RAISE = str.maketrans(_RAISED, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
 _LOWER = str.maketrans(_LOWERED, "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎")
 
+_WORD = re.compile(r"[^\W_]+")
+FIELD = "\ufffc"
+"""What a program fills in, such as the number of a page."""
 BREAK = "\v"
 """A line break that is meant, within a paragraph."""
 
@@ -175,6 +178,19 @@ class Assembly:
     def pass_over(self, text: str) -> None:
         """Say that these words of the file's own text are left out with a reason."""
         self._missing.subtract(_count_letters(text))
+
+    def add_edges(self, edges: Mapping[str, Iterable[str]]) -> None:
+        """Append what page headers and footers say and nothing else does. `FIELD` stands for numbers of pages there."""
+        said = {*_WORD.findall("".join(self._parts).lower())}
+        for kind, texts in edges.items():
+            new = [
+                squeeze(text.replace(FIELD, " "))
+                for text in dict.fromkeys(texts)
+                if len({*_WORD.findall(text.lower())} - said) > 2 * (FIELD in text)  # "Page 1 of 2"
+            ]
+            if new:
+                self.label(f"Page {kind}")
+                self.add_paragraph(BREAK.join(new))
 
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within

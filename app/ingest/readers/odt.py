@@ -8,7 +8,7 @@ from copy import deepcopy
 from lxml import etree
 
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
-from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, spell_number, squeeze
+from app.ingest.readers.assembly import FIELD, UNSEEN_LETTERS, Assembly, spell_number, squeeze
 from app.ingest.readers.grids import add_grid, check_cells
 from app.ingest.readers.pandoc import Walk, parse
 from domain.documents import ParsedDocument
@@ -72,11 +72,18 @@ def read_opendocument(source: str, data: bytes) -> ParsedDocument:
         walk = Walk()
         walk.quotes = False
         parts |= _read_equations(walk.assembly, archive, content)
+    for edge in parts["styles.xml"].iterfind(f".//{_STYLE}master-page/*"):
+        kind = etree.QName(edge).localname[:6]
+        if kind in walk.edges and edge.get(f"{_STYLE}display") != "false":
+            for field in edge.iterdescendants(etree.Element):
+                field.text = field.text if field.tag in _KNOWN else FIELD
+            walk.edges[kind] += map(_read_words, edge.iter(f"{_TEXT}p"))
     walk.assembly.expect("".join(map(str, content.itertext())))
     _leave_out(walk, content, _find_hidden_styles([content, parts["styles.xml"]]))
     stated = parts["meta.xml"].findtext(f".//{_DC}title")
     for body in [*content.iter(f"{_OFFICE}spreadsheet")]:
         _add_sheets(walk.assembly, body)
+        walk.assembly.add_edges(walk.edges)
         return walk.assembly.finish(stated, source)
     for body in [*content.iter(f"{_OFFICE}presentation")]:
         _join_slides(body)

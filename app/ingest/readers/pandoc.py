@@ -253,6 +253,8 @@ class Walk:
 
     def __init__(self) -> None:
         self.assembly = Assembly()
+        self.edges: dict[str, list[str]] = {"header": [], "footer": []}
+        """What page headers and footers say."""
         self._above = 0
         """Headings that stand above all of the text: title and subtitle."""
 
@@ -350,6 +352,7 @@ class Walk:
             self._above += 1
             self.assembly.add_heading(self._above, words)
         self.add(tree["blocks"])
+        self.assembly.add_edges(self.edges)
         document = self.assembly.finish(title or stated, source)
         return replace(document, metadata=self._describe(meta))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, clean, squeeze
+from app.ingest.readers.assembly import FIELD, UNSEEN_LETTERS, clean, squeeze
 from app.ingest.readers.pandoc import Walk, parse
 from domain.documents import ParsedDocument, UnreadKind
 from domain.text.storable import make_storable
@@ -30,11 +30,11 @@ _WORDS = {
 }  # fmt: skip
 """Control words by those that are written in their place."""
 _SKIPPED = frozenset({
-    "category", "colortbl", "comment", "company", "doccomm", "fonttbl", "footer", "footerf", "footerl", "footerr",
-    "header", "headerf", "headerl", "headerr", "hlinkbase", "listoverridetable", "listtable", "manager", "mmathPr",
-    "nonesttables", "nonshppict", "operator", "sp", "stylesheet", "subject",
+    "category", "colortbl", "comment", "company", "doccomm", "fonttbl", "hlinkbase", "listoverridetable", "listtable",
+    "manager", "mmathPr", "nonesttables", "nonshppict", "operator", "sp", "stylesheet", "subject",
 })  # fmt: skip
 """Groups that hold no text of the document."""
+_EDGES = frozenset(f"{kind}{pages}" for kind in ("header", "footer") for pages in ("", "f", "l", "r"))
 _COUNTED: dict[str, UnreadKind] = {"annotation": "comment", "object": "attachment", "pict": "picture"}
 _GROUPS = {
     "field": "frame", "fldinst": "other", "fldrslt": "", "footnote": "", "info": "other", "listtext": "marker",
@@ -69,11 +69,10 @@ _TWICE = re.compile(rb"\{\\upr\s?\{[^{}]{0,2000}\}\{\\\*\\ud(\s?\{[^{}]{0,2000}\
 
 
 def read_rtf(source: str, data: bytes) -> ParsedDocument:
-    """Read an RTF document without page headers and footers, and without text that is hidden, white or of no size.
-    Raises what `parse` does."""
+    """Read an RTF document without text that is hidden, white or of no size. Raises what `parse` does."""
     walk = Walk()
     data = _TWICE.sub(rb"\1", data)
-    tree = parse(_Writer(walk.assembly, data).write().encode(), "rtf")
+    tree = parse(_Writer(walk, data).write().encode(), "rtf")
     title = walk.name(tree["meta"])
     tree["meta"].pop("title", None)  # it stands above no text
     return walk.read(tree, source, title)
@@ -98,8 +97,8 @@ class _State:
 class _Writer:
     """Writes the document anew: in Unicode, and with nothing that is not read."""
 
-    def __init__(self, assembly: Assembly, data: bytes) -> None:
-        self._assembly, self._data = assembly, data
+    def __init__(self, walk: Walk, data: bytes) -> None:
+        self._assembly, self._edges, self._data = walk.assembly, walk.edges, data
         self._state, self._stack = _State(), list[tuple[_State, bool]]()
         self._encoding = "cp1252"
         self._fonts = {int(font): _CHARSETS.get(int(charset)) for font, charset in _FONT.findall(data)}
@@ -162,7 +161,14 @@ class _Writer:
 
     def _control(self, word: str, number: int | None) -> None:
         state = self._state
-        if word in _COUNTED:
+        if state.group in self._edges and word not in ("u", "uc", "f"):
+            self._edges[state.group] += [""] * (word == "par")
+            self._put({"chpgn": FIELD, "field": FIELD, "tab": " "}.get(word, _TEXTS.get(word, "")))
+            state.group = "skip" if word == "field" else state.group
+        elif word in _EDGES:
+            state.group = word[:6]
+            self._edges[state.group].append("")
+        elif word in _COUNTED:
             self._assembly.skip(_COUNTED[word])
             state.group = "" if word == "object" else "skip"
         elif word in _GROUPS:
@@ -223,7 +229,9 @@ class _Writer:
 
     def _put(self, text: str) -> None:
         group = self._state.group
-        if group == "marker":
+        if group in self._edges:
+            self._edges[group][-1] += text
+        elif group == "marker":
             self._said += text
         elif not group and self._is_unseen():
             self._unseen.append(text)

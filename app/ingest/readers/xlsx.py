@@ -15,7 +15,7 @@ from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
 
-from app.ingest.readers.assembly import BREAK, Assembly, mark, name_title, squeeze
+from app.ingest.readers.assembly import BREAK, FIELD, Assembly, mark, name_title, squeeze
 from app.ingest.readers.grids import add_grid, check_cells, is_figure
 from app.ingest.readers.number_formats import show_value
 from app.ingest.readers.office import open_office, read_addresses, read_boxes, skip_parts
@@ -29,6 +29,7 @@ _STRINGS = "xl/sharedStrings.xml"
 _MARKED = re.compile(rb"<(?:\w+:)?(?:vertAlign|strike)\b")
 _RAISED = {"superscript": frozenset({"sup"}), "subscript": frozenset({"sub"})}
 _LINK = re.compile(r'HYPERLINK\("([^"]+)"')
+_FIELD = re.compile(r"&(?:\[\w+\]|\w)")
 _MOST_GROUPS = 4
 """Rows of a header, one above the other."""
 _UNSOLVED = (
@@ -51,6 +52,7 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
     own: list[str] = []
     for chart in workbook.chartsheets:
         assembly.skip("chart", f"on sheet “{chart.title}”")
+    edges: dict[str, list[str]] = {"header": [], "footer": []}
     for sheet in workbook.worksheets:
         with sheet._get_source() as content:
             parser = _SheetParser(sheet, content)
@@ -61,6 +63,10 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
             assembly.leave_out(" ".join(cell for row in rows.values() for cell in row), "on a hidden sheet")
             continue
         unsolved += parser.unsolved
+        for kind, texts in edges.items():
+            edge = getattr(getattr(parser, "HeaderFooter", None), f"odd{kind.capitalize()}", None)
+            parts = (edge.left, edge.center, edge.right) if edge else ()
+            texts += [_FIELD.sub(FIELD, part.text) for part in parts if part.text]
         boxes = [*read_boxes(archive, sheet._worksheet_path)]
         _link(rows, parser, read_addresses(archive, sheet._worksheet_path), assembly)
         stated = {*rows}
@@ -76,6 +82,7 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
             assembly.add_paragraph(BREAK.join(box))
         if parser.unsolved:
             assembly.skip("formula", f"without a stored result on sheet “{sheet.title}”", parser.unsolved)
+    assembly.add_edges(edges)
     assembly.expect("".join(own))
     skip_parts(
         assembly,

@@ -375,8 +375,11 @@ def test_hidden_and_filtered_rows_and_columns_are_left_out_and_folded_ones_read(
     sheet.auto_filter.add_filter_column(2, ["Kiel"])
     sheet.append(["Kai", 96, "Bonn"])
     sheet.row_dimensions[5].hidden = True
+    sheet.oddFooter.left.text, sheet.oddFooter.right.text = "Ask the porter, &D", "Page &P of &N"
     sheet.auto_filter.ref = "A1:C5"
-    assert read_document("a.xlsx", save(workbook)).unseen[0].why == "in 2 filtered rows"
+    document = read_document("a.xlsx", save(workbook))
+    assert document.unseen[0].why == "in 2 filtered rows"
+    assert document.text.endswith("\n\nPage footer: Ask the porter,")
 
 
 def test_of_a_workbook_in_which_all_is_hidden_it_is_said_so() -> None:
@@ -730,6 +733,7 @@ def test_rich_text_keeps_headings_lists_and_tables() -> None:
         "- tulips\n  - red ones",
         "Plant | Litres\n--- | ---\nRose | 3",
         "After the link.",
+        "Page header: running title",
     ]
     assert document.sections[-1].heading_path == ("Garden rules",)
     assert document.unseen_words == 2
@@ -887,7 +891,7 @@ def test_an_opendocument_text_shows_the_numbers_that_a_program_computes() -> Non
     assert blocks[5:] == ["none", "1. one\n9. nine\n10. ten"]
 
 
-def make_opendocument(kind: str, body: str) -> bytes:
+def make_opendocument(kind: str, body: str, styles: str = "") -> bytes:
     around, end = ODT_BODY.split("<office:text>")[0], "</office:body></office:document-content>"
     around = around.replace(
         "<office:automatic",
@@ -897,7 +901,8 @@ def make_opendocument(kind: str, body: str) -> bytes:
     ).replace('style:1.0">', 'style:1.0" ', 1)
     content = f"{around}<office:{kind}>{body}</office:{kind}>{end}"
     mimetype = f"application/vnd.oasis.opendocument.{kind}"
-    return pack({"mimetype": mimetype, "META-INF/manifest.xml": "<manifest/>", "content.xml": content})
+    parts = {"mimetype": mimetype, "META-INF/manifest.xml": "<manifest/>", "content.xml": content}
+    return pack(parts | ({"styles.xml": f"{around}{styles}{end}"} if styles else {}))
 
 
 def test_an_opendocument_sheet_shows_its_cells() -> None:
@@ -917,13 +922,15 @@ def test_an_opendocument_sheet_shows_its_cells() -> None:
         write("Town", "People", "mm"),
         write("Kiel", "246 601", "3", **{"number-rows-repeated": "150"}),
     ]
-    document = read_document(
-        "a.ods", make_opendocument("spreadsheet", f'<table:table table:name="May">{"".join(rows)}</table:table>')
-    )
+    edges = "<style:master-page><style:footer><text:p>Page <text:page-number>1</text:page-number></text:p>"
+    edges += "</style:footer><style:header><text:p>Ask the porter.</text:p></style:header></style:master-page>"
+    sheet = f'<table:table table:name="May">{"".join(rows)}</table:table>'
+    document = read_document("a.ods", make_opendocument("spreadsheet", sheet, edges))
     assert document.text.split("\n\n") == [
         "# May",
         "Pump | Part | mm\n--- | --- | ---\nP-7 | Belt A | 1,5\nP-7 | Valve | 2",
         "Town | People | mm\n--- | --- | ---" + "\nKiel | 246 601 | 3" * 150,
+        "Page header: Ask the porter.",
     ]
     assert document.unseen_words == 1
 

@@ -1,11 +1,13 @@
 """Lines that answer no question: running titles, page numbers, and tables of contents."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from statistics import median
 
+from app.ingest.readers.pdf.headings import LARGER
 from app.ingest.readers.pdf.page import Page, PageLine
 from domain.documents import Section
 
@@ -17,6 +19,10 @@ _FEWEST = 4
 """Entries of a table of contents on a page. Fewer lines may end in such numbers by chance."""
 _DRIFT = 5
 """Distances that page numbers may differ by: a printed page may fill more than one of the file's."""
+_NUMBER = re.compile(r"(?:^|(?<=\s))\d{1,4}(?=\s*$|[\s/]+(?:\w+\s+)?\d{1,4}$)|^\d{1,4}(?=\s)|(?<=/)\d{1,4}$")
+"""A number that may be a page's: alone, at either end of its line, or before that of all pages."""
+_APART = 0.6
+"""Heights of a line from which what stands at the edge of a page is apart from its text. Chosen."""
 _PAGE = re.compile(r"[\s.|…·_](\d{1,4})$")
 """The end of an entry."""
 _MOST_PLACES = 20
@@ -29,20 +35,20 @@ class RunningLines:
     """The lines of a document that its pages repeat at their margins."""
 
     def __init__(self, pages: list[Page]) -> None:
-        self._counts = Counter(
-            key
-            for number, page in enumerate(pages, start=1)
-            for key in {
-                key
-                for index, line in enumerate(page.lines)
-                if _is_at_margin(page.lines, index)
-                for key in _make_keys(line, number)
-            }
-        )
+        self._places: defaultdict[str, set[int]] = defaultdict(set)
+        for number, page in enumerate(pages, start=1):
+            for index in range(len(page.lines)):
+                for key in _make_keys(page.lines, index, number):
+                    self._places[key].add(number)
 
     def holds(self, lines: Sequence[PageLine], index: int, page: int, often: int = _OFTEN) -> bool:
         """Return True if the line at `index` is a running title or a page number. `page` counts from 1."""
-        return _is_at_margin(lines, index) and any(self._counts[key] >= often for key in _make_keys(lines[index], page))
+        return any(len(self._places[key]) >= often for key in _make_keys(lines, index, page))
+
+    def repeats(self, lines: Sequence[PageLine], index: int, page: int) -> bool:
+        """Return True for a line that answers no question there: a page number, or one that a page before has said."""
+        keys = [key for key in _make_keys(lines, index, page) if len(self._places[key]) >= _OFTEN]
+        return bool(keys) and (lines[index].text not in keys or page > min(self._places[lines[index].text]))
 
 
 def find_contents(pages: Sequence[Page]) -> list[range]:
@@ -93,13 +99,18 @@ def leave_out(section: Section, spans: Sequence[tuple[int, int]]) -> Iterator[Se
         yield replace(section, start=start)
 
 
-def _make_keys(line: PageLine, page: int) -> set[str]:
-    """Return the line's text, and the same with its numbers relative to the page's: page numbers then become equal on
-    all pages, chapter numbers do not."""
-    relative = re.sub(r"\d{1,4}", lambda digits: f"#{int(digits[0]) - page}", line.text)
-    return {line.text, relative}
-
-
-def _is_at_margin(lines: Sequence[PageLine], index: int) -> bool:
+def _make_keys(lines: Sequence[PageLine], index: int, page: int) -> set[str]:
+    """Return the text of a line at a page's margin, and the same with its numbers relative to the page's: page numbers
+    then become equal on all pages, chapter numbers do not. These stand alone and first or last, apart from the text."""
     has_body = len(lines) > 2 * _MARGIN_LINES
-    return has_body and not _MARGIN_LINES <= index < len(lines) - _MARGIN_LINES and not lines[index].has_cells
+    line, is_above = lines[index], index < _MARGIN_LINES
+    if not has_body or line.has_cells or _MARGIN_LINES <= index < len(lines) - _MARGIN_LINES:
+        return set()
+    relative = _NUMBER.sub(lambda digits: f"#{int(digits[0]) - page}", line.text)
+    edge = lines[index : _MARGIN_LINES + 1] if is_above else lines[len(lines) - _MARGIN_LINES - 1 : index + 1]
+    gaps = (
+        (after.box["y"] - before.box["y"] - before.box["height"]) / line.box["height"]
+        for before, after in pairwise(edge)
+    )
+    is_page = max(gaps, default=0.0) > _APART and line.height < LARGER * median(each.height for each in lines)
+    return {line.text, relative} if is_page else {line.text}

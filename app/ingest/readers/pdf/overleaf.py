@@ -41,7 +41,7 @@ def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Place
 
     for number, page in enumerate(pages, start=1):
         lines = [
-            Placed(number, i, line, i in contents[number - 1] or running.holds(page.lines, i, number))
+            Placed(number, i, line, i in contents[number - 1] or running.repeats(page.lines, i, number))
             for i, line in enumerate(page.lines)
         ]
         between = [*takewhile(is_between, reversed(ordered))][::-1]
@@ -66,7 +66,12 @@ def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Place
             continue
         lower[0] = lower[0]._replace(line=replace(lower[0].line, gap=gap))
         cut = next((i for i, each in enumerate(lower) if i and each.line.gap == "\n\n"), len(lower))
-        between = [each._replace(is_margin=True) for each in [*between, *head]]
+        between = [
+            each._replace(
+                is_margin=each.is_margin or not running.holds(pages[each.page - 1].lines, each.number, each.page)
+            )
+            for each in [*between, *head]
+        ]
         ordered[kept:] = [*lower[:cut], *between, *lower[cut:]]
     return ordered, repeated
 
