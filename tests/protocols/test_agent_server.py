@@ -630,6 +630,7 @@ async def test_notes_that_could_not_be_sent_back_are_refused(served: Served) -> 
         assert refused.status_code == 422
         assert "at most 250 levels" in refused.json()["detail"]
         assert (await plain.get("/threads/deep")).status_code == 404
+        assert "langgraph-sdk/react" in (await plain.post("/threads/deep/commands", json={})).json()["detail"]
 
 
 async def test_several_who_make_the_same_thread_at_once_all_ask_in_it(served: Served) -> None:

@@ -142,9 +142,9 @@ class Connections:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
         for model in self._models.values():
             await model.aclose()
+        await self._http.aclose()
 
     def _open(self, name: str, setting: str) -> None:
         """Construct the model of this name, taken from `setting`, unless that is done."""

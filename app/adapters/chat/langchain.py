@@ -327,6 +327,9 @@ class LangChainChat:
         """Return the tokens that a reply gets for thoughts, beside those for its words."""
         return 0
 
+    def _go_on_loading(self) -> None:
+        """Let a server that loads the model go on with it, though its answer is waited for no longer."""
+
     def _note_reply(self, text: str) -> None:
         """Learn from a reply that should be JSON."""
 
@@ -394,8 +397,10 @@ class LangChainChat:
                     with self._translated(sink):
                         async with asyncio.timeout_at(deadline):
                             return await make()
-                except (asyncio.CancelledError, ModelTimeout):
+                except (asyncio.CancelledError, ModelTimeout) as error:
                     self._estimate(list_sent(), "", sink)
+                    if isinstance(error, ModelTimeout):
+                        self._go_on_loading()
                     raise
                 except ModelUnavailable as error:
                     self.circuit.keep_wait(error)

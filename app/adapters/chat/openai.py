@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -57,6 +57,7 @@ from app.adapters.chat.replies import (
     sum_usage,
 )
 from app.adapters.prices import PriceTable, read_prices
+from app.support.cancelling import end_tasks
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -76,6 +77,9 @@ _CONSTRAINTS = {
 
 _IGNORED = 3
 """Replies in prose after which the format counts as ignored. One may be a slip of the model. Chosen."""
+
+LOADING = 300.0
+"""Seconds for which a server may go on loading a model. A laptop takes one to two minutes for 8 billion parameters."""
 
 _PASSING = (408, 409, 424, 425, 429, 498, 499)
 """Statuses below 500 after which asking again may help."""
@@ -200,6 +204,13 @@ class OpenAIChat(LangChainChat):
     def _find_room(self) -> int:
         return self._completions.recall().room
 
+    def _go_on_loading(self) -> None:
+        self._completions.go_on_loading(self.name)
+
+    async def aclose(self) -> None:
+        await self._completions.close()
+        await super().aclose()
+
     def _note_reply(self, text: str) -> None:
         if self._repairs:
             self._repairs = False
@@ -262,14 +273,41 @@ class _Completions:
         """False for a model of which LangChain's package knows that it takes none."""
         self._server = server
         self._habits: Habits | None = None
+        self._loading: asyncio.Task[None] | None = None
 
     def recall(self) -> Habits:
         """Return what is known of server and model."""
         if self._habits is None or time.monotonic() >= self._habits.since + KEPT:
             refused = set() if self.takes_temperature else {"temperature"}
-            is_own = not self._server.base_url.host.endswith("openai.com")
-            self._habits = Habits(thinks=not self.takes_temperature, old=is_own, refused=refused)
+            self._habits = Habits(thinks=not self.takes_temperature, old=not self.is_openai, refused=refused)
         return self._habits
+
+    @property
+    def is_openai(self) -> bool:
+        """True for OpenAI's own server."""
+        return self._server.base_url.host.endswith("openai.com")
+
+    def go_on_loading(self, model: str) -> None:
+        """Let a server of one's own load the model, in one task at a time."""
+        if (self._loading is None or self._loading.done()) and not self.is_openai:
+            self._loading = asyncio.create_task(self._load(model))
+
+    async def close(self) -> None:
+        """End what runs."""
+        if self._loading is not None:
+            await end_tasks(self._loading)
+
+    async def _load(self, model: str) -> None:
+        """Keep a request for one token open until something comes: some servers give up loading a model when whoever
+        asked has left (Ollama)."""
+        body = {"model": model, "messages": [{"role": "user", "content": "Hello!"}], "stream": True, "max_tokens": 1}
+        with suppress(openai.OpenAIError, httpx2.HTTPError, TimeoutError):
+            async with asyncio.timeout(LOADING):
+                response = await self._server.post(
+                    "/chat/completions", cast_to=httpx2.Response, body=body, stream=True, options={"timeout": LOADING}
+                )
+                async with aclosing(response):
+                    await anext(response.aiter_bytes(), None)
 
     async def create(
         self, *, stream: bool = False, extra_body: dict[str, Any] | None = None, **payload: Any

@@ -55,6 +55,9 @@ async def use(
         return 1
     judging = "judging is done on this machine" if chosen.model_small in NO_MODEL else "judges too"
     err.print(f"{escape(name)} writes, and {judging}, from the next start on; kept in {settings.home / FILE}.")
+    if trial.writes.seconds > settings.model_timeout:
+        waits = f"Its first answer took longer than the {settings.model_timeout:g} s that the service waits"
+        err.print(f"[yellow]{waits}: set ASKGRAPH_MODEL_TIMEOUT, or keep the model loaded.[/yellow]")
     if read_settings().model_large != chosen.model_large:
         err.print("[yellow]This environment names a model by ASKGRAPH_MODEL…, which goes before it.[/yellow]")
     return 0

@@ -16,6 +16,7 @@ from domain.errors import (
     ModelRejectedKey,
     ModelReplyCut,
     ModelThoughtAloud,
+    ModelTimeout,
     ModelUnavailable,
 )
 from domain.ports.models import Message
@@ -257,6 +258,15 @@ async def test_what_the_server_behind_a_gateway_says_is_heard() -> None:
         with pytest.raises(ContextTooLong):
             await call(model, "stream")
         assert len(server.requests) == 1
+
+
+async def test_a_server_goes_on_loading_a_model_that_was_waited_for_in_vain() -> None:
+    async with PROVIDER.open(0.2, fault="stall_before", stall=1) as (server, connections, model):
+        for _ in range(2):
+            with pytest.raises(ModelTimeout):
+                await call(model, "stream")
+        assert [body["max_tokens"] for body in server.requests].count(1) == 1
+        await connections.close()
 
 
 async def _send(*replies: object) -> AsyncIterator[bytes]:
