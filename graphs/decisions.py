@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.state import AnswerState, Route
+from nodes.ask_back.step import list_choices
 from nodes.context import profile_of
 from nodes.degrade.step import can_answer
 from nodes.prompting.answerers import LOCAL
@@ -40,6 +41,7 @@ def decide_route(state: AnswerState) -> Route:
 
 @depends_on(
     "unclear",
+    "corrected_question",
     "sources",
     "confidence",
     "answerer",
@@ -47,14 +49,17 @@ def decide_route(state: AnswerState) -> Route:
 )
 def decide_sufficiency(state: AnswerState) -> Literal["sufficient", "poor", "over budget", "ambiguous"]:
     """Decide from the confidence whether to answer or to abstain; ask back where the question does not say what it is
-    about and several documents may be meant. A model that writes gets whatever was found: it says itself what that does
-    not hold, and what is nearest, which a quote cannot."""
+    about and several documents may be meant; where none of several may, nobody knows. A model that writes gets whatever
+    was found: it says itself what that does not hold, and what is nearest, which a quote cannot."""
     documents = {source["document_id"] for source in state["sources"] if "outside" not in source}
-    if state["unclear"] and len(documents) > 1:
+    is_unclear = state["unclear"] and len(documents) > 1
+    meant = list_choices(state["corrected_question"], state["sources"]) if is_unclear else []
+    if len(meant) > 1:
         return "ambiguous"
     knobs = profile_of(state).grade
     judges_itself = state["answerer"] not in ("", LOCAL) and knobs.formula == "judged" and bool(state["sources"])
-    if not judges_itself and state["confidence"] < min(knobs.caveat, knobs.sufficient):
+    is_poor = state["confidence"] < min(knobs.caveat, knobs.sufficient) or (is_unclear and not meant)
+    if not judges_itself and is_poor:
         return "poor"
     # To quote costs nothing.
     return "over budget" if state["answerer"] != LOCAL and _is_over_budget(state) else "sufficient"

@@ -77,6 +77,7 @@ wrongly, and 10 not at all; py3langid, at 100 MB of memory, tells 209 rightly an
 READ = 2000
 """Characters of a text that are read."""
 
+_CAPITALS = re.compile(r"\b[A-ZÀ-Þ]{2,}\b")
 _LETTERS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
@@ -91,7 +92,9 @@ def detect_language(text: str) -> Language | None:
 def _detect(text: str) -> Language | None:
     marks = _count_languages()
     scores: dict[Language, float] = dict.fromkeys(LANGUAGES, 0.0)
-    for word in _LETTERS.findall(fold(text)):
+    # In capitals among other letters stand codes: "Lancaster County, NE" is not French.
+    said = text if text.isupper() else _CAPITALS.sub(" ", text)
+    for word in _LETTERS.findall(fold(said)):
         known = marks.get(word, ())
         for language in known:
             is_ambiguous = word in read_words(language).meaningful_elsewhere

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from domain.documents import Source, name_place
 from domain.outcome import Ambiguous, Choice, Framing, Outcome
 from domain.state import AnswerUpdate
+from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL
 from nodes.step import SPEAKS, Step
@@ -25,6 +26,7 @@ class AskBackInput(AnsweringInput):
     """The part of the state that ask_back reads."""
 
     choices: list[Choice]
+    corrected_question: str
     sources: list[Source]
 
 
@@ -37,8 +39,8 @@ class AskBackUpdate(AnswerUpdate):
 
 
 async def ask_back(state: AskBackInput, runtime: Runtime[Context]) -> AskBackUpdate:
-    """Offer the choices that were found, or else the places of the sources."""
-    choices = (state["choices"] or list_choices(state["sources"]))[:_MOST]
+    """Offer the choices that were found, or else the documents that may be meant."""
+    choices = (state["choices"] or list_choices(state["corrected_question"], state["sources"]))[:_MOST]
     writer = AnswerWriter(runtime.stream_writer)
     writer.write(wording_of(profile_of(state), state["language"]).ask_back([choice["label"] for choice in choices]))
     turns = finish_turn(state, writer.text, [], "asked_back")
@@ -56,10 +58,17 @@ async def ask_back(state: AskBackInput, runtime: Runtime[Context]) -> AskBackUpd
     )
 
 
-def list_choices(sources: Sequence[Source]) -> list[Choice]:
-    """Return the documents of the sources as choices, most relevant first: by title, or by place where several have the
-    same title."""
-    documents = {source["document_id"]: source for source in reversed(sources) if "outside" not in source}
+def list_choices(question: str, sources: Sequence[Source]) -> list[Choice]:
+    """Return the documents of the sources that hold most words of the question as choices, most relevant first: by
+    title, or by place where several have the same title. Others have nothing to do with it."""
+    terms = set(analyse(question))
+    documents = {
+        source["document_id"]: source
+        for source in reversed(sources)
+        if "outside" not in source
+        and 2 * len(terms & find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}"))
+        > len(terms)
+    }
     titles = [source["title"] for source in documents.values()]
     return [
         Choice(

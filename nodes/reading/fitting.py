@@ -84,7 +84,9 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
             said, told = _read_columns(find_terms(asked, language), best, language), ""
         if not _has_amount(asked, f"{said} {told}", phrases):
             return "none"
-        fit = "figure" if _has_amount(asked, said, phrases) else "unsure"
+        # Several rows say no one figure, and that they are so many only if they are all.
+        has_rows = best.kind == "table" and sum(unit.kind == "table" for unit in quoted) > 1
+        fit = "figure" if _has_amount(asked, said, phrases) and not has_rows else "unsure"
     is_doubtful = (
         # A quote says neither yes nor no, nor that it is all.
         any(phrases[name].search(asked) for name in ("yes_no", "all"))

@@ -5,7 +5,7 @@ from itertools import chain
 
 from domain.text.languages import detect_language
 from domain.text.question import add_carried, split_carried
-from domain.text.terms import content_words
+from domain.text.terms import content_words, find_terms
 from nodes.reading.phrases import read_patterns, read_phrases
 
 SEVERAL = ("steps", "list", "comparison", "parts")
@@ -51,9 +51,10 @@ def read_parts(question: str) -> list[str]:
     asked, carried = split_carried(question)
     language = detect_language(asked) or "en"
     phrases = read_phrases(language, "questions")
-    parts = phrases["joint"].split(asked.rstrip(" ?!.")) if phrases["parts"].search(asked) else []
+    parts = phrases["joint"].split(asked.rstrip(" ?!."))
     words = [[word.strip(",;:?!.") for word in part.split() if content_words(word)] for part in parts]
-    if len(parts) < 2 or not all(words):
+    # "Only on Monday and Friday how" asks one thing: what asks another begins with its question word.
+    if len(parts) < 2 or not all(words) or any(find_terms(part.split()[0], language) for part in parts[1:]):
         return []
     leans = read_phrases(language, "followup")
     whole: list[str] = []

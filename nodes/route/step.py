@@ -216,13 +216,15 @@ async def _read_nearest(question: str, most: int, state: RouteUpdate, context: C
 
 
 async def _choose_language(profile: Profile, question: str, state: RouteUpdate, context: Context) -> Language:
-    """Return the profile's language, or the question's, or that of the documents' titles; English where none is
-    known."""
+    """Return the profile's language, the question's, that of an earlier one, or that of the passages that share its
+    words; English where none is known."""
     if profile.language != "auto":
         return profile.language
-    if (language := detect_language(question)) is not None:
-        return language
-    return detect_language(" ".join(read_titles(await list_recent(state, context, _TITLES_SHOWN)) or [])) or "en"
+    for asked in (question, *(turn["question"] for turn in reversed(state["turns"]))):
+        if (language := detect_language(asked)) is not None:
+            return language
+    nearest = await _read_nearest(question, _PASSAGES_READ, state, context)
+    return detect_language("\n".join(passage.text for passage in nearest)) or "en"
 
 
 def _find_run_id(runtime: Runtime[Context]) -> str | None:

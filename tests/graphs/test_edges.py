@@ -15,7 +15,7 @@ from tests.graphs.test_decisions import FAILURE, make_state
 
 SURE, POOR = 0.9, 0.1
 SPENT = Budget(tokens=0)
-TWO = [{"document_id": "a"}, {"document_id": "b"}]
+TWO = [{"document_id": each, "title": each, "heading_path": [], "text": "It runs on Linux."} for each in "ab"]
 UNSUPPORTED = {"status": "unsupported"}
 CALLING, ENOUGH = {"text": "", "calls": [{"id": "1"}]}, {"text": "DONE", "calls": []}
 CHOICES = [{"label": "A", "document_id": "a"}]
@@ -39,7 +39,9 @@ WAYS: list[tuple[str, dict[str, Any], str]] = [
     ("use_tool", {"work": [CALLING], "research": 2}, "work"),
     ("use_tool", {"work": [CALLING, CALLING], "research": 2}, "grade"),
     ("grade", {"confidence": SURE}, "generate"),
-    ("grade", {"confidence": SURE, "unclear": True, "sources": TWO}, "ask_back"),
+    ("grade", {"confidence": SURE, "unclear": True, "sources": TWO, "corrected_question": "does it run?"}, "ask_back"),
+    # Documents that say nothing of it are none to choose from.
+    ("grade", {"confidence": SURE, "unclear": True, "sources": TWO, "corrected_question": "is it red?"}, "abstain"),
     # One document leaves nothing to choose from.
     ("grade", {"confidence": SURE, "unclear": True, "sources": TWO[:1] * 2}, "generate"),
     ("grade", {"confidence": SURE, "sources": TWO}, "generate"),

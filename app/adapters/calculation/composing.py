@@ -179,7 +179,7 @@ class Reading:
         left = [word for n, word in enumerate(self._words) if n not in self._by and n not in self._free]
         if any(word.terms or word.day for word in left) or not all(map(self._compare, compared)):
             return None
-        is_compared = any(column in self._figures for column in self._list_limited())
+        is_compared = bool(compared)
         if operators or is_compared:
             self._leave_out_totals()
         for operator in operators.values():

@@ -14,6 +14,8 @@ from domain.text.languages import detect_language
         ("¿Dónde está?", "es"),
         ("Kündigungsfrist", "de"),
         ("git rebase", None),
+        ("household income in Lancaster County NE", None),
+        ("WAS KOSTET DAS", "de"),
     ],
 )
 def test_one_word_that_means_something_elsewhere_tells_no_language(text: str, language: str | None) -> None:

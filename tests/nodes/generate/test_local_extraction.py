@@ -169,6 +169,8 @@ PRICE_LIST = source(
             ["How much is the Falcon?", "what does Wren cost?", "And what is B12?"],
         ),
         ("Wie lange gilt sie und wer zahlt?", ["Wie lange gilt sie? (zahlt)", "wer zahlt? (lange)"]),
+        ("Price of the W2 and which tax is due", ["Price of the W2?", "which tax is due? (Price W2)"]),
+        ("How is it on Monday and Friday when closed?", []),
         ("How and when is it calibrated?", []),
         ("What happens when it fails?", []),
         ("If it rains, what do I do?", []),

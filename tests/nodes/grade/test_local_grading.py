@@ -251,6 +251,8 @@ def test_only_what_is_seen_to_be_of_the_kind_asked_for_is_sure(question: str, ot
 def test_a_row_answers_how_many_only_in_a_column_that_is_asked_for_and_filled(question: str, fits: bool) -> None:
     [row] = split_units(source("Town | Boats | Cranes | Year\n--- | --- | --- | ---\nKiel | 12 | | 2024"))
     assert (judge_fit(question, [row], np.ones(1, np.float32)) != "none") == fits
+    # Two rows are not how many there are.
+    assert judge_fit(question, [row, row], np.ones(2, np.float32)) != "figure"
 
 
 async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbedder) -> None:
