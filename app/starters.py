@@ -1,7 +1,7 @@
 """Questions to begin with: a new document answers them, and this service, surely, from the same place."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -59,18 +59,22 @@ class Starters:
                 newest = await self.documents.browse(replace(scope, where=_ANYWHERE), View(order="newest", limit=_READ))
                 for document in newest.documents:
                     if len(found) < MOST and document.characters <= _LONGEST:
-                        found += await self._find_of(document, scope, make_context)
+                        found += await self._find_of(document, scope, found, make_context)
             self._known.pop(scope, None)
             self._known[scope] = fingerprint, found
             if len(self._known) > _REMEMBERED:
                 del self._known[next(iter(self._known))]
         return self._known[scope][1]
 
-    async def _find_of(self, document: Document, scope: Scope, make_context: Callable[[], Context]) -> list[str]:
-        """Return the first question of a document that is answered; none where none of the first few is."""
+    async def _find_of(
+        self, document: Document, scope: Scope, others: Sequence[str], make_context: Callable[[], Context]
+    ) -> list[str]:
+        """Return the first question of a document that is answered, rather one that begins otherwise than the others;
+        none where none of the first few is."""
         text = await self.documents.get_text(scope.workspace_id, document.id) or ""
         starters = await asyncio.to_thread(lambda: list(islice(make_starters(text), _TRIES)))
-        for starter in starters:
+        openings = {tuple(other.split()[:2]) for other in others}
+        for starter in sorted(starters, key=lambda each: tuple(each.question.split()[:2]) in openings):
             if await self._is_answered(starter, document, scope, make_context()):
                 return [starter.question]
         return []
