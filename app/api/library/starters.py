@@ -13,7 +13,9 @@ router = APIRouter(prefix="/api/starters", tags=["documents"], route_class=needs
 
 @router.get("", **answer_with(list_of("questions", str), "The questions."))
 async def list_starters(
-    request: Request, scope: CallerScope, limit: Annotated[int, Query(ge=1, le=MOST)] = MOST
+    request: Request,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="Questions to return.")] = MOST,
 ) -> dict[str, Any]:
     """Propose questions that the newest documents answer, each of another one, in its language. All were asked without
     a language model and answered surely, from where the document says it; where none was, there are none."""

@@ -55,6 +55,7 @@ _SHARED = {
     "page": "The page in the document, counted from 1; null where it has none.",
     "pages": "Number of pages; null where it has none.",
     "question": "The question, as a person asks it.",
+    "questions": "Questions, as people ask them.",
     "retries": "How often it was searched again.",
     "rights": "What it may do.",
     "route": "How the question was classified.",
