@@ -43,10 +43,6 @@ class Evaluated:
     """The workspace made for the set, if it was kept."""
 
 
-async def do_nothing() -> None:
-    """Charge nobody."""
-
-
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of an evaluation."""
@@ -57,7 +53,7 @@ class Options:
     """Keep the workspace that was made, for the next run."""
     used: list[ModelUsage] = field(default_factory=list)
     """What models use is added to it, also for questions that are cut off."""
-    charge: Callable[[], Awaitable[None]] = do_nothing
+    charge: Callable[[], Awaitable[None]] | None = None
     """Called after each question. What it raises ends the evaluation."""
 
 
@@ -101,7 +97,8 @@ async def _ask(
 ) -> Result:
     async def ask(question: Question) -> Outcome:
         outcome = await asking.ask(question)
-        await options.charge()
+        if options.charge is not None:
+            await options.charge()
         return outcome
 
     outcomes = await work_through(

@@ -43,12 +43,7 @@ async def ask_set(
     debugger = services.make_debugger()
     debugger.check_room()
     async with debugger.count(caller) as trial:
-
-        async def charge() -> None:
-            await trial.charge()
-            await trial.go_on()
-
-        options = Options(workspace_id, used=trial.used, charge=charge)
+        options = Options(workspace_id, used=trial.used, charge=trial.settle)
         [evaluated] = await evaluate(services, [found], [profile], options, progress)
     [run] = await keep_result(services, workspace_id, evaluated)
     return run

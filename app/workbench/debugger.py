@@ -167,7 +167,8 @@ class Debugger:
             yield Planning(type="plan", plan=plan, budget=budget)
 
             async def work(report: Callable[[int, int], None]) -> Reported:
-                done = await fleet.run(asker, plan, planned, variant, budget=budget, used=trial.used, progress=report)
+                spending: Any = {"budget": budget, "used": trial.used, "charge": trial.settle}
+                done = await fleet.run(asker, plan, planned, variant, progress=report, **spending)
                 return Reported(type="report", report=done)
 
             async with aclosing(tell_progress(work)) as events:
@@ -216,6 +217,11 @@ class Trial:
     async def go_on(self) -> None:
         """Count it as running from now. Raises `TooManyRuns` and `BudgetSpent` where it may not."""
         await self._limits.begin_run(self._caller, self.id, Budget().expect())
+
+    async def settle(self) -> None:
+        """Charge what was used, and go on where the caller may. Raises what `go_on` raises."""
+        await self.charge()
+        await self.go_on()
 
     async def charge(self, ended: str = "") -> None:
         """Charge what was used, whoever has left, and end the run of this id."""

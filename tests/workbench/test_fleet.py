@@ -13,8 +13,10 @@ from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import Fleet, make_variant
 from app.workbench.fleet.report import FleetReport
 from app.workbench.replay.saved_run import SavedStep
-from domain.errors import StateError
+from domain.errors import BudgetSpent, StateError
 from domain.history.run_lists import RunFilter
+from domain.people.access import Caller
+from domain.people.limits import Limits
 from domain.scope import DEFAULT_SCOPE
 from domain.state import STATE_VERSION
 from tests.asking import LARGE, QUESTION, ask, list_thread, serve_models, with_models
@@ -107,6 +109,14 @@ async def test_a_run_begins_only_while_what_it_may_cost_is_left(settings: Settin
         assert refused["not_tried"] == {dear: 2}
         half = await fleet.run(DEFAULT_SCOPE, plan, planned, variant, budget=planned[0].repeated_cost + 1e-9)
         assert (half["tried"], half["not_tried"]) == (1, {dear: 1})
+        # Nor does a run begin when the caller's own budget of the day is spent.
+        asked, caller = len(server.requests), Caller("ann", limits=Limits(tokens_per_day=1))
+        with pytest.raises(BudgetSpent):
+            async for _ in services.make_debugger().replay_many(
+                DEFAULT_SCOPE, SINCE, variant, budget=1.0, caller=caller
+            ):
+                pass
+        assert len(server.requests) == asked + 1
 
 
 @pytest.mark.usefixtures("library")

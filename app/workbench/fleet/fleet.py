@@ -2,7 +2,7 @@
 have been otherwise."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -123,24 +123,30 @@ class Fleet:
         *,
         budget: float | None = None,
         used: list[ModelUsage] | None = None,
+        charge: Callable[[], Awaitable[None]] | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> FleetReport:
         """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked.
         With one, the runs go one after another, each only while what it cost then is left, and every price is known.
-        What new calls use is added to `used`, even where this ends early. `progress` is called with how many runs are
-        done, of how many.
+        What new calls use is added to `used`, even where this ends early, and `charge` called after each run that has
+        used something: what it raises ends the others. `progress` is called with how many runs are done, of how many.
         """
         await prepare_judgement(self._parts.make_context().judges)
         used = [] if used is None else used
+        spent: list[ModelUsage] = []
 
         async def work(each: Planned) -> FleetRow:
-            if problem := _find_overspending(each, budget, used):
+            if problem := _find_overspending(each, budget, spent):
                 return _make_row(each, problem=problem)
             of_run: list[ModelUsage] = []
             try:
-                return await self._replay(asker, each, variant, of_run, models=budget is not None)
+                row = await self._replay(asker, each, variant, of_run, models=budget is not None)
             finally:
                 used.extend(of_run)
+                spent.extend(of_run)
+            if of_run and charge is not None:
+                await charge()
+            return row
 
         rows = await work_through(
             {each.summary.run_id: each for each in planned},
