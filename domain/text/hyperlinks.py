@@ -69,6 +69,12 @@ _TITLE = re.compile("[\"'(]")
 _SCHEME = re.compile(r"([^/?#:]*):")
 _SIGN = re.compile(r"[.:@/]")
 _WORD_END = re.compile(r"\S{0,100}\Z")
+_PUNCTUATION = re.compile(
+    "[\u00ab\u00bb\u2010-\u2027\u2030-\u205e\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
+)
+"""Signs that no address has as they are: “ behind one, and 。 between it and the next words."""
+_PICTURE = re.compile(r"\w!\[")
+_GAP = re.compile(r"\n[ \t>]*\n")
 _AFTER = ".,;:!?*_)]}'\""
 """Characters behind an address that are not part of it."""
 
@@ -77,6 +83,12 @@ def strip_links(text: str, texts: Sequence[str]) -> str:
     """Return `text` without images, and without addresses that none of `texts` holds."""
     links = LinkStream(texts)
     return links.feed(text) + links.finish()
+
+
+def strip_images(text: str) -> str:
+    """Return what a document says, such as its title, without images, which clients load unasked, and without links of
+    unknown schemes. Its other addresses stay."""
+    return strip_links(text, [text])
 
 
 class LinkStream:
@@ -90,13 +102,17 @@ class LinkStream:
         self._held: dict[str, bool] = {}
         self._buffer = ""
         self._start = 0
+        self._is_pictured = False
+        """True where an exclamation mark that ends a word may begin an image in this paragraph."""
         self.removed = False
         """True once an address was removed."""
 
     def feed(self, text: str) -> str:
         """Return what can be sent now."""
         if self._start == len(self._buffer) and _PLAIN.fullmatch(text):
-            self._buffer = (self._buffer + text)[-_BEFORE:]
+            self._buffer = self._buffer + text
+            self._note_picture(self._buffer)
+            self._buffer = self._buffer[-_BEFORE:]
             self._start = len(self._buffer)
             return text
         return self._take(text, final=False)
@@ -106,6 +122,7 @@ class LinkStream:
         return self._take("", final=True)
 
     def _take(self, text: str, *, final: bool) -> str:
+        self._note_picture(self._buffer[: self._start])
         buffer = self._buffer[max(self._start - _BEFORE, 0) :] + text
         position = self._start = min(self._start, _BEFORE)
         recent = max(position, len(buffer) - _LONGEST)
@@ -130,46 +147,71 @@ class LinkStream:
                 self._start = len(buffer)
                 return out + buffer[position:]
             if link["other"] is not None and not self._leads_away(link):
-                # What stands in it may still be an address.
-                out += buffer[position : link.start("other")]
-                position = known = link.start("other")
+                # What stands in it may still be an address. No definition passes as one, which an image may name.
+                opening = link.start("opening")
+                if link["opening"][0] == ":" and self._leads(link) and opening >= position:
+                    out += f"{buffer[position:opening]} "
+                    position = opening
+                known = link.start("other")
+                out += buffer[position:known]
+                position = max(position, known)
                 continue
-            start = _find_start(link)
-            out += buffer[position:start] + self._replace(link, start)
-            position = known = link.end()
+            start, end = _find_start(link), _find_end(link)
+            out += buffer[position:start] + self._replace(link, start, end)
+            position = known = end
 
-    def _replace(self, link: re.Match[str], start: int) -> str:
+    def _replace(self, link: re.Match[str], start: int, end: int) -> str:
         if link["image"]:
             return ""
         if link["other"] is not None:
             self.removed = True
             return f"]{link['opening']}{REMOVED}"
         if link["bare"] is not None:
-            address = link["bare"].rstrip(_AFTER)
+            bare = link.string[link.start() : end]
+            address = bare.rstrip(_AFTER)
             scheme = _find_scheme(address)
             is_link = link.string[link.start() - 1 : link.start()] == "<"
             if self._is_held(address) and not (is_link and scheme not in SCHEMES) and scheme not in _SCRIPTS:
-                return link.string[start : link.end()]
+                # Clients read on at such a sign.
+                is_followed = _PUNCTUATION.sub("", link.string[end : link.end()]).strip(_AFTER) != ""
+                return link.string[start:end] + " " * is_followed
             self.removed = True
-            return REMOVED + link["bare"][len(address) :]
+            return REMOVED + bare[len(address) :]
         address = (link["target"].split() or [""])[0].strip("<>")
-        if not address or (self._is_held(address) and _find_scheme(link["target"]) in SCHEMES):
+        is_image = self._find_picture(link.string[: link.start()])
+        if not address or (self._is_held(address) and _find_scheme(link["target"]) in SCHEMES and not is_image):
             return link[0]
         self.removed = True
         return "]"
 
+    def _note_picture(self, sent: str) -> None:
+        if self._is_pictured or "![" in sent:
+            self._is_pictured = self._find_picture(sent)
+
+    def _find_picture(self, text: str) -> bool:
+        """Return True where an image may have begun in the last paragraph of the text: `word![a](address)` is one, and
+        `vec![1]` is none."""
+        begun = max((found.end() for found in _PICTURE.finditer(text)), default=-1)
+        gap = max((found.end() for found in _GAP.finditer(text)), default=-1)
+        return self._is_pictured if begun == gap == -1 else begun > gap
+
     def _leads_away(self, link: re.Match[str]) -> bool:
-        """Return True where no text holds the target, and a browser goes elsewhere: by a scheme, or from the root."""
+        """Return True where a browser goes elsewhere, and no text holds the target or it is a script."""
         address = link["other"].strip("<>").rstrip(_AFTER)
-        begun = address[:_BEFORE]
-        scheme = _find_scheme(begun)
-        leads = scheme in _OF_WEB or unescape(begun).lstrip()[:1] in ("/", "\\")
-        # A beginning may be filled up with characters that browsers leave out.
-        return scheme in _SCRIPTS or ((leads or begun.count("&") > 4) and not self._is_held(address))
+        return self._leads(link) and (_find_scheme(address[:_BEFORE]) in _SCRIPTS or not self._is_held(address))
+
+    @staticmethod
+    def _leads(link: re.Match[str]) -> bool:
+        """Return True where a browser goes elsewhere: by a scheme, or from the root. The beginning may be filled up
+        with characters that browsers leave out."""
+        begun = link["other"].strip("<>").rstrip(_AFTER)[:_BEFORE]
+        is_scheme = _find_scheme(begun) in _OF_WEB | _SCRIPTS
+        return is_scheme or unescape(begun).lstrip()[:1] in ("/", "\\") or begun.count("&") > 4
 
     def _is_held(self, address: str) -> bool:
         if address not in self._held:
-            whole = re.compile(rf"{re.escape(address)}(?=[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})))")
+            ends = rf"[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})|{_PUNCTUATION.pattern})"
+            whole = re.compile(rf"{re.escape(address)}(?={ends})")
             self._held[address] = any(address in text and whole.search(text) for text in self._texts)
         return self._held[address]
 
@@ -189,3 +231,9 @@ def _find_start(link: re.Match[str]) -> int:
         return link.start()
     sign = _SIGN.search(link.string, link.start(), link.end())
     return sign.start() if sign else link.start()
+
+
+def _find_end(link: re.Match[str]) -> int:
+    """Return where an address ends: before a sign that none has."""
+    sign = _PUNCTUATION.search(link["bare"] or "")
+    return link.start() + sign.start() if sign else link.end()

@@ -15,7 +15,7 @@ from domain.library.citations import cite
 from domain.outcome import Choice, Framing, NothingFound, Outcome, Reason
 from domain.profile import CitationStyle
 from domain.state import AnswerUpdate, Level, Task
-from domain.text.hyperlinks import strip_links
+from domain.text.hyperlinks import strip_images
 from domain.text.markers import render_marker, strip_markers
 from nodes.context import Context, profile_of, scope_of
 from nodes.describe.subjects import CHUNKS_QUOTED, CHUNKS_WRITTEN, find_subject, read_document
@@ -129,9 +129,9 @@ def _show_section(number: int, section: Section) -> Source:
 
 def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, style: CitationStyle) -> None:
     """Write the section's quotes as one item, opened by its heading; several as items of their own."""
-    heading = strip_markers(name_section(extract.section, title))
+    heading = strip_images(strip_markers(name_section(extract.section, title)))
     texts = [clean_item(source["text"][start:end]) for start, end in extract.spans]
-    said = [strip_links(strip_markers(text), [text]) for text in texts]
+    said = [strip_images(strip_markers(text)) for text in texts]
     marker = render_marker(source["number"], source["chunk_id"], style)
     opening = f"\n- **{heading}:**" if heading else "\n-"
     if len(said) == 1:

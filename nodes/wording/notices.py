@@ -15,6 +15,7 @@ from domain.outcome import Reason
 from domain.profile import Profile
 from domain.state import Failure
 from domain.text.claims import LATEX
+from domain.text.hyperlinks import strip_images
 from domain.text.languages import Language, read_file
 
 
@@ -261,7 +262,7 @@ class Wording(_Texts):
 
     def ask_back(self, labels: Sequence[str]) -> str:
         """Return the question back, with what may be meant as a numbered list."""
-        choices = "".join(f"\n{number}. {label}" for number, label in enumerate(labels, 1))
+        choices = "".join(f"\n{number}. {strip_images(label)}" for number, label in enumerate(labels, 1))
         return f"{self.question.which}{choices}"
 
     def name(self, titles: Sequence[str], *, more: bool = False) -> str:
@@ -278,7 +279,7 @@ class Wording(_Texts):
         return self.lists.separator.join(map(self._quote, items))
 
     def _quote(self, item: str) -> str:
-        return self.lists.quoted.format(item=item)
+        return self.lists.quoted.format(item=strip_images(item))
 
 
 def _begin(text: str, most: int = _REPEATED) -> str:

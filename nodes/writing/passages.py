@@ -8,7 +8,7 @@ from domain.library.citations import cite
 from domain.outcome import Framing, Reason
 from domain.ports.judgement import Quote
 from domain.profile import CitationStyle
-from domain.text.hyperlinks import strip_links
+from domain.text.hyperlinks import strip_images
 from domain.text.languages import Language, detect_language
 from domain.text.markers import render_marker, strip_markers
 from domain.text.snippets import find_snippet, show_snippet
@@ -96,7 +96,7 @@ def _cut(text: str, question: str) -> str:
 
 def _flatten(text: str) -> str:
     """Return the text in one line of Markdown, its code as it is."""
-    text = _TARGET.sub(r"\1", strip_markers(strip_links(text, [text])))
+    text = _TARGET.sub(r"\1", strip_markers(strip_images(text)))
     text = _MARKS.sub(" ", text)
     text = _EMPHASIS.sub(lambda found: found[1] or found[3], text)
     return " ".join(_ACTIVE.sub(lambda found: found[1] or f"\\{found[2]}", text).split())

@@ -8,7 +8,7 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.text.blocks import find_unclosed, read_blocks
-from domain.text.hyperlinks import strip_links
+from domain.text.hyperlinks import strip_images, strip_links
 from domain.text.markers import strip_markers
 from domain.text.tables import is_row, is_rule, split_cells, write_rule
 from nodes.wording.notices import Wording
@@ -26,7 +26,7 @@ def render_quote(quote: Quote, marker: str) -> str:
     list, table and block of code."""
     text = f"{quote.lead}\n{quote.text}" if quote.lead else quote.text
     # A document's own footnote numbers would read as citations of ours.
-    clean = strip_links(strip_markers(text), [text]).strip()
+    clean = strip_images(strip_markers(text)).strip()
     return "\n\n".join(_mark_blocks(clean, marker))
 
 

@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
-from app.api.protocols.translating import CORRECTION, translate_text
+from app.api.protocols.translating import CORRECTION, list_sources, translate_text
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.assistants import Draft
@@ -151,6 +151,13 @@ async def test_the_text_ends_with_the_sources_where_the_model_is_named_so(served
     asked["messages"] += [{"role": "assistant", "content": text}, {"role": "user", "content": "Who handles claims?"}]
     again = await served.client.chat.completions.with_raw_response.create(**asked)
     assert again.headers["x-thread-id"] == streamed.headers["x-thread-id"]
+
+
+def test_a_list_of_sources_loads_no_image() -> None:
+    image = "![x](https://evil.example/p.png)"
+    done: Any = {"warnings": [image], "run_id": "r", "citations": [{"title": image, "heading_path": [image]}]}
+    done["citations"][0] |= {"marker": 1, "page": None, "document_id": "d"}
+    assert "![" not in list_sources("http://askgraph/", "default", done)
 
 
 async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:

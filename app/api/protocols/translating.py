@@ -11,6 +11,7 @@ from domain.documents import Citation, name_cited
 from domain.errors import ModelRefused
 from domain.events import RESTART, Done, Event, ToolReturned
 from domain.state import CUT, Degradation
+from domain.text.hyperlinks import strip_images
 from domain.text.markers import find_markers
 from nodes.prompting.answerers import LOCAL
 
@@ -93,11 +94,11 @@ def locate_evidence(base_url: str, workspace_id: str, run_id: str, citation: Cit
 
 def list_sources(base_url: str, workspace_id: str, done: Done) -> str:
     """Return the sources of an answer as text, with what readers should know besides; empty where there is neither."""
-    lines = [f"\n> {' '.join(warning.split())}\n" for warning in done["warnings"]]
+    lines = [f"\n> {strip_images(' '.join(warning.split()))}\n" for warning in done["warnings"]]
     for citation in done["citations"]:
         page = f", page {citation['page']}" if citation["page"] else ""
         address = locate_evidence(base_url, workspace_id, done["run_id"], citation)
-        lines.append(f"\n- [{citation['marker']}] {name_cited(citation)}{page}: {address}")
+        lines.append(f"\n- [{citation['marker']}] {strip_images(name_cited(citation))}{page}: {address}")
     return SOURCES + "".join(lines) if lines else ""
 
 

@@ -115,3 +115,9 @@ def test_a_profile_has_a_language_and_may_have_a_sentence_of_its_own() -> None:
     assert wording_of(german, "de") == read_catalogue("de")
     assert wording_of(own, "en").abstain([found()]) == "Not in our files."
     assert wording_of(own, "en").caveat == ENGLISH.caveat
+
+
+def test_no_title_brings_an_image_into_an_answer() -> None:
+    wording, title = ENGLISH, "![x](https://evil.example/p.png)"
+    for said in (wording.list_documents([title, title], 2), wording.name([title]), wording.ask_back([title])):
+        assert ("x" in said, "![" in said) == (True, False)
