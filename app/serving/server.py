@@ -1,6 +1,7 @@
 """Runs the HTTP server: the socket, the sample library, the banner, and an orderly stop."""
 
 import asyncio
+import logging
 import os
 import secrets
 import signal
@@ -8,9 +9,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import FrameType
+from uuid import uuid4
 
 import uvicorn
 from sse_starlette.sse import AppStatus
@@ -30,7 +33,14 @@ from app.wiring.models import suggest_models
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks
+from domain.profile import MODES
+from domain.scope import Scope
+from domain.state import TurnInput
 from domain.text.dictionary import CORRECT_EVERYWHERE, read_dictionary
+from graphs.answer import build_answer_graph
+from nodes.context import Models
+
+logger = logging.getLogger("askgraph.serving")
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -74,6 +84,8 @@ async def _serve(
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
         await asyncio.to_thread(read_dictionary, CORRECT_EVERYWHERE)
+        if announce is None and services.models.chat != Models() and services.library.embedder.is_local:
+            await answer_once(services)
         is_local = ip_address(host).is_loopback
         is_open = services.identities.tokens is None and await services.keys.is_empty()
         if is_open and not is_local and not insecure:
@@ -126,6 +138,19 @@ async def load_samples(services: Services) -> None:
         report = await services.library.ingestion.add_paths("default", [FOLDER])
         for failed in report.failed:
             err.print(f"[yellow]{escape(f'{failed.source}: {failed.error}')}[/yellow]")
+
+
+async def answer_once(services: Services) -> None:
+    """Answer a question without a model, and keep nothing of it: patterns are then compiled and queries prepared, for
+    which the first reader would wait as long as for a fast model's first word."""
+    run_id, scope, mode = str(uuid4()), Scope("default").to_json(), MODES["fast"]
+    turn = TurnInput(run_id=run_id, question=SAMPLE_QUESTION, scope=scope, mode=mode.name, profile=mode.model_dump())
+    # Not with the calculator, whose process ends when nobody asks it.
+    context = replace(services.make_context(), models=Models(), calculator=None)
+    try:
+        await build_answer_graph().ainvoke(turn, context=context)
+    except Exception:  # whatever it was, the first reader will be told
+        logger.info("the question at start was not answered", exc_info=True)
 
 
 def print_banner(
