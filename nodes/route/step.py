@@ -23,6 +23,7 @@ from domain.state import PerQuestion, Task, Turn, TurnInput, blank_question, rea
 from domain.text.complexity import is_complex
 from domain.text.languages import Language, detect_language
 from domain.text.question import add_carried, choose_untried, clean_question
+from domain.text.tables import is_row
 from domain.text.terms import analyse
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.asking import ask_or_none
@@ -224,7 +225,9 @@ async def _choose_language(profile: Profile, question: str, state: RouteUpdate, 
         if (language := detect_language(asked)) is not None:
             return language
     nearest = await _read_nearest(question, _PASSAGES_READ, state, context)
-    return detect_language("\n".join(passage.text for passage in nearest)) or "en"
+    # Rows and their records have no function words, and one that looks like one tells nothing.
+    lines = (line for passage in nearest for line in passage.text.split("\n"))
+    return detect_language("\n".join(line for line in lines if not is_row(line) and not line.startswith("- "))) or "en"
 
 
 def _find_run_id(runtime: Runtime[Context]) -> str | None:
