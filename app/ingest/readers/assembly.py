@@ -52,7 +52,7 @@ _RAISED, _LOWERED = "0123456789+-=()n", "0123456789+-=()"
 _RAISE = str.maketrans(_RAISED, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
 _LOWER = str.maketrans(_LOWERED, "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎")
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W\d_]+")
 FIELD = "\ufffc"
 """What a program fills in, such as the number of a page."""
 BREAK = "\v"
@@ -179,9 +179,9 @@ class Assembly:
         """Say that these words of the file's own text are left out with a reason."""
         self._missing.subtract(_count_letters(text))
 
-    def add_edges(self, edges: Mapping[str, Iterable[str]]) -> None:
+    def add_edges(self, edges: Mapping[str, Iterable[str]], text: str = "") -> None:
         """Append what page headers and footers say and nothing else does. `FIELD` stands for numbers of pages there."""
-        said = {*_WORD.findall("".join(self._parts).lower())}
+        said = {*_WORD.findall((text or "".join(self._parts)).lower())}
         for kind, texts in edges.items():
             new = [
                 squeeze(text.replace(FIELD, " "))

@@ -22,9 +22,6 @@ _END_GAP = 0.5
 """The same above a line with one cell."""
 _SLACK = 0.25
 """Heights of the type by which lines may overlap."""
-_GOES_ON = 0.3
-"""Share of the lines below the first of their rows that must begin within a sentence, or where there was no room."""
-
 _TALLEST = 2.6
 """Heights of the type of lines that overlap. Chosen: those beside a cell in their middle."""
 _FILLED = 0.6
@@ -226,32 +223,16 @@ def _is_table(bands: Sequence[Sequence[_Slab]], rows: Sequence[_Cells], columns:
         )
     ):
         return False
-    lines = goes_on = wrapped = several = joined = 0
+    wrapped = several = joined = 0
     for band, row in zip(bands[1:], rows[1:], strict=True):
         if any(sum(FIGURE.fullmatch(piece.text) is not None for piece in cell) > 1 for cell in row.values()):
             return False
         wrapped += any(len({_find(piece, columns) for piece in slab}) < len(row) for slab in band[1:])
-        for slab in band[1:]:
-            begins_within = any(piece.text[0].islower() for piece in slab)
-            several += len(slab) > 1
-            joined += len(slab) > 1 and begins_within
-            lines += 1
-            goes_on += begins_within or any(_was_full(piece, band, columns) for piece in slab)
-    return wrapped * _FEWEST >= len(rows) - 1 and 2 * joined >= several and goes_on >= _GOES_ON * lines
+        beside = [slab for slab in band[1:] if len(slab) > 1]
+        several += len(beside)
+        joined += sum(any(piece.text[0].islower() for piece in slab) for slab in beside)
+    return wrapped * _FEWEST >= len(rows) - 1 and 2 * joined >= several
 
 
 def _is_figure(cell: Sequence[Piece]) -> bool:
     return all(FIGURE.fullmatch(piece.text) for piece in cell)
-
-
-def _was_full(piece: Piece, band: Sequence[_Slab], columns: Sequence[Piece]) -> bool:
-    """Return True if the first word of a line had no room at the end of the line above in its cell."""
-    column = columns[_find(piece, columns)]
-    above = [
-        each
-        for slab in band
-        for each in slab
-        if each.bottom < piece.bottom and _find(each, columns) == _find(piece, columns)
-    ]
-    word = (piece.right - piece.left) * (len(piece.text.split(maxsplit=1)[0]) + 1) / len(piece.text)
-    return bool(above) and max(above, key=lambda each: each.bottom).right + word > column.right

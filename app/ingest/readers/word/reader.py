@@ -10,7 +10,7 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 
 from app.ingest.readers.archives import parse_xml as read_xml
-from app.ingest.readers.assembly import BREAK, Assembly, Looks, describes, flatten, squeeze
+from app.ingest.readers.assembly import BREAK, FIELD, Assembly, Looks, describes, flatten, squeeze
 from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
@@ -23,7 +23,6 @@ _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
 _BLANK = "[…]"
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]+")
 _AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
 _REFERENCES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _LONGEST_HEADING = 100
@@ -93,9 +92,8 @@ class _Reader:
         self.assembly.close_items()
 
     def read_edges(self, kind: str) -> None:
-        """Add what page headers or footers say and nothing else does, beside numbers of pages."""
+        """Add what page headers or footers say and nothing else does."""
         body, part = self._document.element.body, self._document.part
-        said = {word for each in body.iter(qn("w:p")) for word in _WORD.findall(_read_all(each).lower())}
         words = WordReader(self.assembly, {}, self._styles.looks, {}, {})
         texts: list[str] = []
         for reference in body.iter(qn(f"w:{kind}Reference")):
@@ -104,13 +102,9 @@ class _Reader:
             is_shown &= not is_even or self._document.settings.odd_and_even_pages_header_footer
             relation = part.rels.get(reference.get(qn("r:id"), ""))
             for paragraph in relation.target_part.element.iter(qn("w:p")) if is_shown and relation else ():
-                text = "" if _is_again(paragraph) else words.spell(paragraph)
                 has_number = any("PAGE" in (each.text or "") for each in paragraph.iter(qn("w:instrText")))
-                if len({*_WORD.findall(text.lower())} - said) > has_number and text not in texts:
-                    texts.append(text)
-        if texts:
-            self.assembly.label(f"Page {kind}")
-            self.assembly.add_paragraph(BREAK.join(texts))
+                texts += [words.spell(paragraph) + FIELD * has_number] * (not _is_again(paragraph))
+        self.assembly.add_edges({kind: texts}, " ".join(map(_read_all, body.iter(qn("w:p")))))
 
     def _add_blocks(self, parent: Any) -> None:
         for element in _list_blocks(parent):
