@@ -41,7 +41,9 @@ MOST_UNSEEN = 20_000
 UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
 _PLACEHOLDER = re.compile(
-    r"[\[<{][^\[\]<>{}]*[\]>}]|(?:untitled|new|word)?[- ]?(?:untitled|document|page)[- ]?\d*", re.IGNORECASE
+    r"[\[<{(][^\[\]<>{}()]*[\]>})]"
+    r"|(?:untitled|new|word|powerpoint)?[- ]?(?:untitled|document|page|presentation)[- ]?\d*",
+    re.IGNORECASE,
 )
 """A title of a template, such as "[Organization Name]", or of a program, such as "Untitled document"."""
 _INLINE = re.compile(r"<(em|strong|i|b|code|sub|sup|span|small|tt)\b[^<>]*>([^<>]*)</\1>")

@@ -883,7 +883,7 @@ def test_files_in_a_file_and_pictures_are_counted() -> None:
         pdf.image(picture, 10, 10, 20, 20)  # a logo
 
     data = rewrite(make_pdf(write(60, 100, "One"), show), lambda writer: writer.add_attachment("a.txt", b"a"))
-    assert name_unread(read_document("a.pdf", data).unread) == "1 attachment, 1 picture (on page 2)"
+    assert name_unread(read_document("a.pdf", data).unread) == "1 attachment (a.txt), 1 picture (on page 2)"
 
 
 def test_signs_that_are_no_letters_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:

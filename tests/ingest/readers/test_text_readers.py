@@ -896,6 +896,7 @@ def test_a_page_that_a_script_has_still_to_fill_is_refused(body: str, is_refused
         ("Word Document", "Fees"),
         ("Untitled document", "Fees"),
         ("New Page 1", "Fees"),
+        ("(anonymous)", "Fees"),
         ("Q&amp;amp;A", "Q&A"),
         ("Documents", "Documents"),
     ],

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pypdfium2
@@ -9,7 +10,7 @@ from pypdfium2 import raw
 
 from app.ingest.metadata.dates import state_day
 from app.ingest.pictures import count_pictures, wrap_picture
-from app.ingest.readers.assembly import Assembly, name_title, squeeze
+from app.ingest.readers.assembly import MOST_UNREAD, Assembly, name_title, squeeze
 from app.ingest.readers.pdf.annotations import place_entered, read_annotations, show_addresses
 from app.ingest.readers.pdf.bands import fill_bands
 from app.ingest.readers.pdf.characters import View, find_turn, join_initials, read_characters, read_runs
@@ -59,7 +60,8 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
     with _PDFIUM:
         document = _open(data)
         document.init_forms()
-        count, attached = len(document), raw.FPDFDoc_GetAttachmentCount(document)
+        count, files = len(document), range(min(document.count_attachments(), MOST_UNREAD))
+        attached = [squeeze(document.get_attachment(number).get_name()) for number in files]
         is_xfa = document.get_formtype() in _XFA
         metadata = squeeze(document.get_metadata_value("Title"))
     try:
@@ -179,11 +181,12 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         page.close()
 
 
-def _assemble(source: str, pages: list[Page], metadata: str = "", attached: int = 0) -> ParsedDocument:
+def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequence[str] = ()) -> ParsedDocument:
     """Join the pages into one text with sections. `metadata` is the title that the file states, and `attached` the
-    number of files in it."""
+    names of files in it."""
     assembly = Assembly()
-    assembly.skip("attachment", number=attached)
+    for name in attached:
+        assembly.skip("attachment", name)
     placed: list[Line] = []
     words = _collect_words(pages)
     levels = rank_headings(pages)
