@@ -23,6 +23,8 @@ SHORTEST = 6.0
 """Length in points above which a line may part cells. The ends of double lines are shorter."""
 LONGEST_CELL = 1500
 """Characters of a cell. A longer one is a column of text in a frame. Chosen."""
+_ABOVE = 2
+"""Lines of a page's margin that may stand above what goes on there. Chosen."""
 _MOST = 3000
 """Lines that are drawn on a page. One with more is a picture."""
 _LARGE = 0.04
@@ -213,8 +215,9 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
         lengths = [sum(len(piece.text) for piece in held) for cells in rows.values() for held in cells.values()]
         stacked = any(_is_stacked(held) for cells in rows.values() for held in cells.values())
         several = sum(len(cells) > 1 for cells in rows.values())
-        # What a page before has begun may end with one row.
-        if stacked or (several < 2 and max(map(len, rows.values()), default=0) < 3) or max(lengths) > LONGEST_CELL:
+        # What a page before has begun may end with one row, at the top.
+        is_end = several and sum(run.bottom < grid.ys[0] + NEAR for run in filled) <= _ABOVE
+        if stacked or several < (1 if is_end else 2) or max(lengths) > LONGEST_CELL:
             continue
         columns = sorted({column for cells in rows.values() for column in cells})
         edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
