@@ -106,7 +106,7 @@ async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
     # What has none of its words is named as no help.
     assert done["answer"].endswith("Nothing I found comes close.")
     german, _ = await ask_for_events(services, "Wer hat die Weltmeisterschaft von 1954 gewonnen?")
-    assert german["answer"].endswith("sind in einer anderen Sprache. Frag in ihrer, dann finde ich mehr.")
+    assert german["answer"].endswith("sind in einer anderen Sprache. Fragen Sie in ihrer, dann finde ich mehr.")
     near, _ = await ask_for_events(services, "Who is the composer of the barometer sonata of the Falke?")
     assert (near["abstained"], near["outcome"]) == (True, "showed_passages")
     # The place, with a marker that opens it, and the words that decide.
@@ -348,6 +348,6 @@ async def test_a_passage_in_another_language_is_shown_by_its_meaning(
     done, _ = await ask_for_events(services, "Wer repariert ein undichtes Barometer, und was kostet das?")
     assert done["outcome"] == "showed_passages", done["answer"]
     assert {each["code"] for each in done["outcome_reasons"]} >= {"low_confidence", "other_language"}
-    assert done["answer"].endswith("Frag in ihrer, dann finde ich mehr.")
+    assert done["answer"].endswith("Fragen Sie in ihrer, dann finde ich mehr.")
     far, _ = await ask_for_events(services, "Wer gewann die Fußballweltmeisterschaft von 1954?")
     assert far["outcome"] == "abstained"
