@@ -42,6 +42,11 @@ async def send(client: httpx.AsyncClient, method: str, path: str, **options: Any
     return response.status_code, response.json().get("error", {}).get("code", "")
 
 
+async def test_an_address_may_end_with_a_slash(client: httpx.AsyncClient) -> None:
+    for path in ("/api/cache/", "/v1/models/", "/"):
+        assert (await client.get(path)).status_code == 200, path
+
+
 async def test_only_the_names_of_the_service_are_served(client: httpx.AsyncClient) -> None:
     for host in (
         "localhost:80",

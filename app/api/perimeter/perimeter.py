@@ -32,7 +32,8 @@ _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADE
 
 
 class Perimeter:
-    """Refuses requests of foreign hosts and origins, answers HEAD like GET, and adds `HEADERS` to every response."""
+    """Refuses requests of foreign hosts and origins, answers HEAD like GET and addresses that end with a slash like
+    those without, and adds `HEADERS` to every response."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
         """`hosts` are the names of this service besides those of the machine itself; `*.example.com` stands for all
@@ -47,6 +48,8 @@ class Perimeter:
             return
         headers = Headers(scope=scope)
         host = headers.get("host", "")
+        # A redirect would lose the prefix that a proxy has taken from the address, and some clients their key.
+        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
 
         async def send_protected(message: Message) -> None:
             if message["type"] == "http.response.start":
