@@ -82,11 +82,12 @@ class Unseen:
 
 UnreadKind = Literal[
     "attachment", "character", "chart", "comment", "deletion", "drawing", "equation", "file", "font", "form field",
-    "formula", "hidden word", "mail part", "nested table", "picture", "placeholder", "text box",
+    "formula", "hidden word", "mail part", "nested table", "picture", "placeholder",
+    "running line", "text box",
 ]  # fmt: skip
 """A character: of the file's own text, of which no rule says why it is missing. A file: one that this one includes, or
 a damaged one in it. A font: one that does not say which letters its signs are. A nested table: its cells are read as
-one. A placeholder: of a value that a site generator fills in."""
+one. A placeholder: of a value that a site generator fills in. A running line: one at the margins of pages."""
 
 
 class Unread(TypedDict):

@@ -37,6 +37,8 @@ class LanguageWords:
     """Further words that tell the language of a short text, such as greetings."""
     kinds: frozenset[str]
     """Kinds of documents and their parts, such as "guide" and "page"."""
+    pages: frozenset[str]
+    """Words before a page's number."""
     letters: frozenset[str]
     """Letters and marks that none of our other languages has."""
 

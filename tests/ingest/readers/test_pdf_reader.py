@@ -561,7 +561,7 @@ def test_double_spaced_lines_of_a_sentence_go_together_and_rows_too() -> None:
     assert document.text == " ".join(lines) + "\n\nA new paragraph stands here.\n\nRain | 1.5 | 2.5\nSnow | 3.5 | 4.5"
 
 
-def test_running_titles_are_read_once_and_page_numbers_belong_to_no_section() -> None:
+def test_running_titles_are_read_once_and_page_numbers_not_at_all() -> None:
     def page(number: int) -> Callable[[FPDF], None]:
         return draw_all(
             write(60, 40, "Annual report"),
@@ -574,11 +574,27 @@ def test_running_titles_are_read_once_and_page_numbers_belong_to_no_section() ->
     check_lines(document)
     assert document.text.count("Annual report") == 5
     searched = "".join(document.text[section.start : section.end] for section in document.sections)
-    said = [
-        "Annual report",
-        *(f"Chapter {n * 3} " + " ".join(f"Line {line} of {n * n}" for line in range(4)) for n in range(1, 6)),
-    ]
-    assert searched.split() == " ".join(said).split()
+    said = [f"Chapter {n * 3} " + " ".join(f"Line {line} of {n * n}" for line in range(4)) for n in range(1, 6)]
+    assert searched.split() == ["Annual", "report", *" ".join(said).split()]
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("Machine M-{}", 5), ("Limit: {} bar", 5), ("Article {}", 5), ("Call 4417", 1), ("Page {} of 5", 0),
+        ("Falke Weather · {}", 1), ("- {} -", 0), ("Falke Weather, page {}", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("y", [40, 780])
+def test_a_line_at_the_margin_that_says_something_is_read(line: str, count: int, y: int) -> None:
+    def page(number: int) -> Callable[[FPDF], None]:
+        body = [write(60, 140 + 40 * n, f"Line {n} of {number * number}") for n in range(6)]
+        return draw_all(write(60, y, line.format(number)), *body)
+
+    document = read_pages(*map(page, range(1, 6)))
+    held = "".join(document.text[section.start : section.end] for section in document.sections)
+    assert sum(line.format(number) in held for number in range(1, 6)) == (count if "{" in line else 5)
+    assert held.count(line.format(1)) == min(count, 1)
 
 
 def test_a_table_of_contents_belongs_to_no_section() -> None:
@@ -608,6 +624,8 @@ def test_a_table_of_contents_belongs_to_no_section() -> None:
         ("0000012927-23-000007", "annual report"),
         ("Microsoft Word - Document1", "annual report"),
         ("final_v3.indd", "annual report"),
+        ("(anonymous)", "annual report"),
+        ("PowerPoint Presentation", "annual report"),
     ],
 )
 def test_the_title_is_one_that_a_person_wrote(metadata: str, title: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from app.ingest.readers.pdf.page import Page, PageLine
@@ -17,8 +17,11 @@ _TABLE_HEADER_LINES = 4
 """This many bold lines in a row, unless centred, are the cells of a table's header rather than headings."""
 
 
-def rank_headings(pages: list[Page]) -> list[dict[int, int]]:
-    """Return the headings of each page: index of the line to level, where the largest type has level 1.
+def rank_headings(
+    pages: list[Page], is_running: Callable[[Sequence[PageLine], int, int], bool]
+) -> list[dict[int, int]]:
+    """Return the headings of each page: index of the line to level, where the largest type has level 1. `is_running`
+    is given a line by its page's lines, its index, and its page, which counts from 1.
 
     A line that stands on several pages is a running title, not a heading.
     """
@@ -28,8 +31,12 @@ def rank_headings(pages: list[Page]) -> list[dict[int, int]]:
     often = max(2, len(pages) // 10)
     sizes = sorted({size for (size, _), count in counts.items() if count <= often}, reverse=True)
     return [
-        {i: sizes.index(_round(page.lines[i].height)) + 1 for i in indexes if counts[_key(page.lines[i])] <= often}
-        for page, indexes in zip(pages, found, strict=True)
+        {
+            i: sizes.index(_round(page.lines[i].height)) + 1
+            for i in indexes
+            if counts[_key(page.lines[i])] <= often and not is_running(page.lines, i, number)
+        }
+        for number, (page, indexes) in enumerate(zip(pages, found, strict=True), start=1)
     ]
 
 
@@ -61,8 +68,8 @@ def _find_headings(lines: list[PageLine], body: float) -> Iterator[int]:
 
 
 def _key(line: PageLine) -> tuple[float, str]:
-    """Return a key that is equal for lines that look and read alike, page numbers aside."""
-    return _round(line.height), re.sub(r"\d+", "0", line.text)
+    """Return a key that is equal for lines that look and read alike."""
+    return _round(line.height), line.text
 
 
 def _round(height: float) -> float:

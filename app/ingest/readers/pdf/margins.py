@@ -1,4 +1,4 @@
-"""Lines that answer no question: running titles, page numbers, and tables of contents."""
+"""Lines that answer no question: repeated running titles, page numbers, and tables of contents."""
 
 import re
 from collections import defaultdict
@@ -7,22 +7,32 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from app.ingest.readers.pdf.headings import LARGER
 from app.ingest.readers.pdf.page import Page, PageLine
 from domain.documents import Section
+from domain.text.languages import LANGUAGES, read_words
 
 _MARGIN_LINES = 2
 """Lines at the top and at the bottom of a page that may be running titles or page numbers."""
-_OFTEN = 4
-"""Pages that must repeat a line for it to be a running title."""
+TWICE, _OFTEN, _MANY = 2, 4, 20
+"""Pages that must repeat a line for it to stand between the parts of what goes on, to be a running title, and for a
+number at its end to be the page's. Chosen."""
+_APART, _WIDER = 1.2, 1.5
+"""Room between such a line and the body: in heights of the line, and in rooms between two lines of the body. Chosen."""
+_NUMBER = re.compile(r"(?<![^\W_])(\d{1,4})(?![^\W_])")
+_AT_END = re.compile(r"(?:^|\s(?=\d+$))(\d{1,4})(?=\s|$)")
+_NAMES = "|".join(sorted({re.escape(name) for each in LANGUAGES for name in read_words(each).pages}))
+_PAGE_NUMBER = re.compile(
+    rf"(?:^[\W_]*|[|·•–—]\s*|\s[-/]\s+|\b(?:{_NAMES})\.?\s*)(\d{{1,4}})"
+    r"(?=[\W_]*$|\s*[|·•–—]|\s+[-/]\s|\s*(?:/|\s[^\W\d_]{1,4}\s)\s*\d{1,4}\b)",
+    re.IGNORECASE,
+)
+"""A number that stands alone, between marks, or behind the word for a page, and before the number of all pages."""
+_NUMBERED = re.compile(rf"(?:[\W\d_]|\b(?:{_NAMES})\b|(?<=\d\s)[^\W\d_]{{1,4}}(?=\s\d))+", re.IGNORECASE)
+"""A line that has a page's number and no other words."""
 _FEWEST = 4
 """Entries of a table of contents on a page. Fewer lines may end in such numbers by chance."""
 _DRIFT = 5
 """Distances that page numbers may differ by: a printed page may fill more than one of the file's."""
-_NUMBER = re.compile(r"(?:^|(?<=\s))\d{1,4}(?=\s*$|[\s/]+(?:\w+\s+)?\d{1,4}$)|^\d{1,4}(?=\s)|(?<=/)\d{1,4}$")
-"""A number that may be a page's: alone, at either end of its line, or before that of all pages."""
-_APART = 0.6
-"""Heights of a line from which what stands at the edge of a page is apart from its text. Chosen."""
 _PAGE = re.compile(r"[\s.|…·_](\d{1,4})$")
 """The end of an entry."""
 _MOST_PLACES = 20
@@ -32,23 +42,39 @@ _LONGEST = 20
 
 
 class RunningLines:
-    """The lines of a document that its pages repeat at their margins."""
+    """The lines of a document that its pages repeat at their margins, apart from the body: the same words, or the same
+    beside a number that counts the pages."""
 
-    def __init__(self, pages: list[Page]) -> None:
-        self._places: defaultdict[str, set[int]] = defaultdict(set)
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self._places: dict[str, list[int]] = defaultdict(list)
+        """The pages that have a line, by its keys."""
         for number, page in enumerate(pages, start=1):
-            for index in range(len(page.lines)):
-                for key in _make_keys(page.lines, index, number):
-                    self._places[key].add(number)
+            for key in {key for i in range(len(page.lines)) for key in _make_keys(page.lines, i, number)}:
+                self._places[key].append(number)
+        # Where all pages have few lines, these are the body.
+        full = {number for number, page in enumerate(pages, start=1) if len(page.lines) > 2 * _MARGIN_LINES}
+        self._places = {key: found for key, found in self._places.items() if not full.isdisjoint(found)}
 
-    def holds(self, lines: Sequence[PageLine], index: int, page: int, often: int = _OFTEN) -> bool:
-        """Return True if the line at `index` is a running title or a page number. `page` counts from 1."""
-        return any(len(self._places[key]) >= often for key in _make_keys(lines, index, page))
+    def holds(self, lines: Sequence[PageLine], index: int, page: int, often: int = TWICE) -> bool:
+        """Return True if `often` pages have such a line as that at `index`. `page` counts from 1."""
+        return bool(self._find(lines, index, page, _NUMBER, often))
 
-    def repeats(self, lines: Sequence[PageLine], index: int, page: int) -> bool:
-        """Return True for a line that answers no question there: a page number, or one that a page before has said."""
-        keys = [key for key in _make_keys(lines, index, page) if len(self._places[key]) >= _OFTEN]
-        return bool(keys) and (lines[index].text not in keys or page > min(self._places[lines[index].text]))
+    def says_nothing(self, lines: Sequence[PageLine], index: int, page: int, often: int = _OFTEN) -> bool:
+        """Return True if that line is a page's number, or says again what one on a page before says. A line is read
+        where it stands first: nothing else may say it. Other numbers than a page's may rise from page to page, too."""
+        before = self._find(lines, index, page, _PAGE_NUMBER, often) or self._find(lines, index, page, _AT_END, _MANY)
+        return bool(before) and (min(map(min, before)) < page or _NUMBERED.fullmatch(lines[index].text) is not None)
+
+    def may_count(self, lines: Sequence[PageLine], index: int, page: int) -> bool:
+        """Return True if only the number of such lines speaks for their numbers being the pages'."""
+        counted = self._find(lines, index, page, _AT_END, _MANY)
+        return bool(counted) and not self._find(lines, index, page, _PAGE_NUMBER, TWICE)
+
+    def _find(
+        self, lines: Sequence[PageLine], index: int, page: int, number: re.Pattern[str], often: int
+    ) -> list[list[int]]:
+        places = (self._places.get(key, []) for key in _make_keys(lines, index, page, number))
+        return [each for each in places if len(each) >= often]
 
 
 def find_contents(pages: Sequence[Page]) -> list[range]:
@@ -99,18 +125,23 @@ def leave_out(section: Section, spans: Sequence[tuple[int, int]]) -> Iterator[Se
         yield replace(section, start=start)
 
 
-def _make_keys(lines: Sequence[PageLine], index: int, page: int) -> set[str]:
-    """Return the text of a line at a page's margin, and the same with its numbers relative to the page's: page numbers
-    then become equal on all pages, chapter numbers do not. These stand alone and first or last, apart from the text."""
-    has_body = len(lines) > 2 * _MARGIN_LINES
-    line, is_above = lines[index], index < _MARGIN_LINES
-    if not has_body or line.has_cells or _MARGIN_LINES <= index < len(lines) - _MARGIN_LINES:
-        return set()
-    relative = _NUMBER.sub(lambda digits: f"#{int(digits[0]) - page}", line.text)
-    edge = lines[index : _MARGIN_LINES + 1] if is_above else lines[len(lines) - _MARGIN_LINES - 1 : index + 1]
-    gaps = (
-        (after.box["y"] - before.box["y"] - before.box["height"]) / line.box["height"]
-        for before, after in pairwise(edge)
-    )
-    is_page = max(gaps, default=0.0) > _APART and line.height < LARGER * median(each.height for each in lines)
-    return {line.text, relative} if is_page else {line.text}
+def _make_keys(lines: Sequence[PageLine], index: int, page: int, number: re.Pattern[str] = _NUMBER) -> Iterator[str]:
+    """Yield a line's text, and the same with a `number` relative to the page's: page numbers then become equal on all
+    pages. Nothing for a line of the body."""
+    text = lines[index].text
+    if _MARGIN_LINES <= index < len(lines) - _MARGIN_LINES or lines[index].has_cells or not _is_apart(lines, index):
+        return
+    yield text
+    for found in number.finditer(text):
+        yield f"{text[: found.start(1)]}#{int(found[1]) - page}{text[found.end(1) :]}"
+
+
+def _is_apart(lines: Sequence[PageLine], index: int) -> bool:
+    """Return True if there is more room between a line and the body than between the lines of the body."""
+    boxes = [line.box for line in lines]
+    rooms = [abs(below["y"] - above["y"] - above["height"]) for above, below in pairwise(boxes)]
+    body = rooms[_MARGIN_LINES : len(rooms) - _MARGIN_LINES]
+    least = max(_APART * boxes[index]["height"], _WIDER * median(body) if body else 0)
+    is_top = index < _MARGIN_LINES
+    between = rooms[index:_MARGIN_LINES] if is_top else rooms[len(rooms) - _MARGIN_LINES : index]
+    return any(room > least for room in between)

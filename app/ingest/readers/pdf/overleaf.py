@@ -6,13 +6,11 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
 
-from app.ingest.readers.pdf.margins import RunningLines
+from app.ingest.readers.pdf.margins import TWICE, RunningLines
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.tables import is_figure
 from domain.text.tables import join_cells, split_cells
 
-_TWICE = 2
-"""Pages that must repeat a line at their margins for it to stand between the parts of what goes on."""
 _HEADER = 4
 """Lines of a table in which its header is looked for."""
 
@@ -28,20 +26,23 @@ class Placed(NamedTuple):
     is_margin: bool
 
 
-def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Placed], list[str]]:
+def join_pages(pages: list[Page], contents: Sequence[range], running: RunningLines) -> tuple[list[Placed], list[str]]:
     """Return the lines of all pages in the order of the text, and the headers that pages repeat, which are not among
     them. `contents` are the lines of tables of contents."""
-    running = RunningLines(pages)
     ordered: list[Placed] = []
     header: list[str] = []
     repeated: list[str] = []
 
     def is_between(each: Placed) -> bool:
-        return each.is_margin or running.holds(pages[each.page - 1].lines, each.number, each.page, _TWICE)
+        return each.is_margin or running.holds(pages[each.page - 1].lines, each.number, each.page)
+
+    def mark(each: Placed) -> Placed:
+        says_nothing = running.says_nothing(pages[each.page - 1].lines, each.number, each.page, TWICE)
+        return each._replace(is_margin=each.is_margin or says_nothing)
 
     for number, page in enumerate(pages, start=1):
         lines = [
-            Placed(number, i, line, i in contents[number - 1] or running.repeats(page.lines, i, number))
+            Placed(number, i, line, i in contents[number - 1] or running.says_nothing(page.lines, i, number))
             for i, line in enumerate(page.lines)
         ]
         between = [*takewhile(is_between, reversed(ordered))][::-1]
@@ -66,13 +67,7 @@ def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Place
             continue
         lower[0] = lower[0]._replace(line=replace(lower[0].line, gap=gap))
         cut = next((i for i, each in enumerate(lower) if i and each.line.gap == "\n\n"), len(lower))
-        between = [
-            each._replace(
-                is_margin=each.is_margin or not running.holds(pages[each.page - 1].lines, each.number, each.page)
-            )
-            for each in [*between, *head]
-        ]
-        ordered[kept:] = [*lower[:cut], *between, *lower[cut:]]
+        ordered[kept:] = [*lower[:cut], *map(mark, [*between, *head]), *lower[cut:]]
     return ordered, repeated
 
 
@@ -85,7 +80,8 @@ def _find_gap(before: PageLine, line: PageLine) -> str | None:
         )
         return "\n" if is_same else None
     alike = before.bold == line.bold and abs(before.height - line.height) <= 0.1 * line.height
-    if not alike or before.has_cells or line.has_cells or before.text[-1] in ".!?:;" or not line.text[0].islower():
+    goes_on = before.text[-1] == "," or (before.text[-1] not in ".!?:;" and line.text[0].islower())
+    if not alike or before.has_cells or line.has_cells or not goes_on:
         return None
     return "" if re.search(r"\w-$", before.text) else " "
 

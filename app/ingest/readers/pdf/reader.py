@@ -16,7 +16,7 @@ from app.ingest.readers.pdf.bands import fill_bands
 from app.ingest.readers.pdf.characters import View, find_turn, join_initials, read_characters, read_runs
 from app.ingest.readers.pdf.columns import align_tables
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
-from app.ingest.readers.pdf.margins import find_contents, leave_out
+from app.ingest.readers.pdf.margins import RunningLines, find_contents, leave_out
 from app.ingest.readers.pdf.order import join_figures, put_in_order
 from app.ingest.readers.pdf.overleaf import join_pages
 from app.ingest.readers.pdf.page import Page, PageLine
@@ -44,6 +44,11 @@ _SPARSE = 15
 """Characters per page. A file of pictures with less text than that is a scan with stamps or page numbers on it."""
 _FEW = 100
 """Characters: a scan may have a stamp or a page number as text. Chosen."""
+_MADE_UP = re.compile(
+    r"\.\w{2,5}$|^(?:untitled|microsoft |powerpoint )|^\(.*\)$|^(?:document|output|presentation|print|slide) ?\d*$",
+    re.IGNORECASE,
+)
+"""A title that a program states where a person stated none."""
 _COVERED = 0.5
 """Share of the page that a scan's pictures cover. Chosen."""
 _XFA = (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
@@ -189,9 +194,10 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
         assembly.skip("attachment", name)
     placed: list[Line] = []
     words = _collect_words(pages)
-    levels = rank_headings(pages)
+    running = RunningLines(pages)
+    levels = rank_headings(pages, running.says_nothing)
     margins: list[tuple[int, int]] = []
-    lines, repeated = join_pages(pages, find_contents(pages))
+    lines, repeated = join_pages(pages, find_contents(pages), running)
     assembly.pass_over(" ".join(repeated))
     heading, opened = "", 0
     level: int | None = None
@@ -214,6 +220,8 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
         placed.append(Line(start, end, page, line.box))
         if is_margin:
             margins.append((start, end))
+            if running.may_count(pages[page - 1].lines, index, page):
+                assembly.skip("running line", "whose number is taken for the page's")
         if level is not None:
             heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
             assembly.open_section(level, heading, opened)
@@ -252,8 +260,4 @@ def _rejoin_word(text: str, following: PageLine | None, words: frozenset[str]) -
 def _is_title(text: str) -> bool:
     """Return True if a person wrote this stated title: authoring tools leave file names and numbers there."""
     letters = sum(map(str.isalpha, text))
-    return (
-        letters >= 4
-        and letters * 2 > len(text)
-        and not re.search(r"\.\w{2,5}$|^untitled|^microsoft |^document\d*$", text, re.IGNORECASE)
-    )
+    return letters >= 4 and letters * 2 > len(text) and not _MADE_UP.search(text)
