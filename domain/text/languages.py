@@ -39,6 +39,8 @@ class LanguageWords:
     """Kinds of documents and their parts, such as "guide" and "page"."""
     pages: frozenset[str]
     """Words before a page's number."""
+    months: tuple[str, ...]
+    """The names of the months, in order."""
     letters: frozenset[str]
     """Letters and marks that none of our other languages has."""
 
@@ -53,8 +55,9 @@ def read_file(language: Language, name: str) -> Mapping[str, Any]:
 def read_words(language: Language) -> LanguageWords:
     """Read the words of a language."""
     texts = dict(read_file(language, "reading")["words"])
-    letters = frozenset(texts.pop("letters"))
-    return LanguageWords(**{name: frozenset(fold(text).split()) for name, text in texts.items()}, letters=letters)
+    letters, months = frozenset(texts.pop("letters")), tuple(fold(texts.pop("months")).split())
+    words = {name: frozenset(fold(text).split()) for name, text in texts.items()}
+    return LanguageWords(**words, months=months, letters=letters)
 
 
 def fold(text: str) -> str:

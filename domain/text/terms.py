@@ -14,6 +14,7 @@ from itertools import chain, repeat
 
 import Stemmer
 
+from domain.text.days import spell_days
 from domain.text.languages import LANGUAGES, Language, fold, read_words
 
 STOP_WORDS = read_words("en").stop_words.union(
@@ -45,6 +46,9 @@ _SIGN = re.compile(r"(?<!\w)v(?=\d+\.\d)")
 
 _REMEMBERED = 50_000
 """Strings whose terms are kept, because a few thousand make up most of any text: 15 MB at most."""
+
+_OTHER_FORM = 0.5
+"""How much a form of a day counts that the query does not have. Chosen."""
 
 _stemmers = threading.local()
 
@@ -107,7 +111,8 @@ def analyse(text: str) -> list[str]:
 def weigh_query_terms(query: str, language: Language = "en") -> dict[str, float]:
     """Return how much each term of a query counts: one for each mention of its word. The terms of a compound share the
     one, because else a code such as WS-400, which is three terms, outweighs the words beside it. Of a version only the
-    whole counts: the 1 of 1.6.2 stands everywhere. Those of English are those of the index."""
+    whole counts: the 1 of 1.6.2 stands everywhere. A day is looked for in all forms. Those of English are those of the
+    index."""
     weights: dict[str, float] = {}
     for terms in _split(query):
         counted = terms[:1] if is_version(terms[0]) else terms
@@ -115,6 +120,8 @@ def weigh_query_terms(query: str, language: Language = "en") -> dict[str, float]
             if term not in read_words(language).stop_words:
                 stem = _stem(term, language)
                 weights[stem] = weights.get(stem, 0.0) + 1 / len(counted)
+    for terms in _split(" ".join(spell_days(query, language))):
+        weights.setdefault(_stem(terms[0], language), _OTHER_FORM)
     return weights
 
 
@@ -133,8 +140,9 @@ def analyse_in(language: Language, text: str) -> list[str]:
 
 @lru_cache(maxsize=2048)
 def find_terms(text: str, language: Language | None = None) -> frozenset[str]:
-    """Return the text's terms without order: those of the index, or as `analyse_in` has them. Cached, because the steps
-    of a turn read the same sentences."""
+    """Return the text's terms without order: those of the index, or as `analyse_in` has them, and those of its days in
+    other forms. Cached, because the steps of a turn read the same sentences."""
+    text = "\n".join((text, *spell_days(text, language or "en")))
     return frozenset(analyse(text) if language is None else analyse_in(language, text))
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from domain.documents import name_place
 from domain.ports.embedding import Vector
 from domain.text.blocks import find_item
+from domain.text.days import spell_days
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.tables import is_row, split_cells
@@ -48,7 +49,7 @@ def _list_names(question: str) -> tuple[re.Pattern[str], ...]:
 
 def share_names(question: str, text: str) -> float:
     """Return the share of the identifiers, versions and years of the question that the text has; 1 without any."""
-    names, folded = _list_names(question), text.casefold()
+    names, folded = _list_names(question), "\n".join((text, *spell_days(text))).casefold()
     return sum(name.search(folded) is not None for name in names) / len(names) if names else 1.0
 
 
@@ -61,7 +62,7 @@ def read_whole(unit: Unit) -> str:
 
 def has_figure(question: str, text: str) -> bool:
     """Return True where the text has a figure that the question has not."""
-    own = {figure.strip("v.,") for figure in _FIGURE.findall(question)}
+    own = {figure.strip("v.,") for figure in _FIGURE.findall(" ".join((question, *spell_days(question))))}
     return any(figure.strip("v.,") not in own for figure in _FIGURE.findall(text, find_item(text)))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.text.terms import STOP_WORDS, analyse, analyse_in, content_words, weigh_query_terms
+from domain.text.terms import STOP_WORDS, analyse, analyse_in, content_words, find_terms, weigh_query_terms
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,17 @@ def test_function_words_of_every_language_are_dropped_but_for_words_of_meaning_e
     text: str, kept: list[str]
 ) -> None:
     assert content_words(text) == kept
+
+
+@pytest.mark.parametrize(
+    "text", ["2025-03-04T10:00", "2025/3/4", "4.3.2025", "4. März 2025", "March 4th, 2025", "4 de marzo de 2025"]
+)
+@pytest.mark.parametrize("asked", ["4 March 2025", "2025-03-04", "04.03.2025", "Mar 4, 2025"])
+def test_a_day_is_found_in_all_forms(text: str, asked: str) -> None:
+    assert weigh_query_terms(asked).keys() <= find_terms(text, "en") | find_terms(asked, "en")
+    assert "20250304" in find_terms(text, "en") & weigh_query_terms(asked).keys()
+
+
+@pytest.mark.parametrize("text", ["1.2.3.2025", "32.01.2025", "12 pages 2025", "x-2025-03-04", "14 ju 2025"])
+def test_what_is_no_day_is_none(text: str) -> None:
+    assert find_terms(text, "en") == {*analyse_in("en", text)}
