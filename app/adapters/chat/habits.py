@@ -290,7 +290,9 @@ class Habits:
         if self.longest:
             return size > self.longest
         # A first reply may be empty for any reason, and a limit may have been spent on thoughts that are not shown.
-        return full and self.room == ROOM[-1] and self._blames_length(size)
+        fills = full and self.room == ROOM[-1] and self._blames_length(size)
+        self.room = 0 if fills else self.room  # more of it was no help
+        return fills
 
     def _blames_length(self, size: int) -> bool:
         """Return True where a request failed that is longer than any that was answered, unless a longer one had failed
