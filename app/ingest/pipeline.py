@@ -396,10 +396,12 @@ def _spell(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, str]:
 
 
 def _note_unread(document: Document) -> str | None:
-    """Say what of the file was not read, and what shows its hidden words; None where nothing is missing."""
+    """Say what of the file was not read, and what to do about it; None where nothing is missing."""
     if not document.unread:
         return None
     option = "" if document.workspace_id == "default" else f" -w {document.workspace_id}"
     is_hidden = any(each["kind"] == "hidden word" for each in document.unread)
     more = f" `askgraph documents --unseen {document.id}{option}` shows the hidden words." if is_hidden else ""
-    return f"Not read: {name_unread(document.unread)}.{more}"
+    is_attached = any(each["kind"] == "attachment" for each in document.unread)
+    remedy = " Save attached files and add them by themselves." if is_attached else ""
+    return f"Not read: {name_unread(document.unread)}.{remedy}{more}"

@@ -39,6 +39,8 @@ class LanguageWords:
     """Kinds of documents and their parts, such as "guide" and "page"."""
     pages: frozenset[str]
     """Words before a page's number."""
+    mail: frozenset[str]
+    """What a mail address is called."""
     months: tuple[str, ...]
     """The names of the months, in order."""
     letters: frozenset[str]

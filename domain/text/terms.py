@@ -47,6 +47,8 @@ _SIGN = re.compile(r"(?<!\w)v(?=\d+\.\d)")
 _REMEMBERED = 50_000
 """Strings whose terms are kept, because a few thousand make up most of any text: 15 MB at most."""
 
+_ADDRESS = re.compile(r"\w@\w+[.-]\w")
+
 _OTHER_FORM = 0.5
 """How much a form of a day counts that the query does not have. Chosen."""
 
@@ -140,10 +142,16 @@ def analyse_in(language: Language, text: str) -> list[str]:
 
 @lru_cache(maxsize=2048)
 def find_terms(text: str, language: Language | None = None) -> frozenset[str]:
-    """Return the text's terms without order: those of the index, or as `analyse_in` has them, and those of its days in
-    other forms. Cached, because the steps of a turn read the same sentences."""
-    text = "\n".join((text, *spell_days(text, language or "en")))
+    """Return the text's terms without order: those of the index, or as `analyse_in` has them, those of its days in
+    other forms, and what a mail address is called. Cached, because the steps of a turn read the same sentences."""
+    called = read_words(language or "en").mail if has_address(text) else ()
+    text = "\n".join((text, *spell_days(text, language or "en"), *called))
     return frozenset(analyse(text) if language is None else analyse_in(language, text))
+
+
+def has_address(text: str) -> bool:
+    """Return True where the text has a mail address."""
+    return _ADDRESS.search(text) is not None
 
 
 def content_words(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from domain.documents import Source
+from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
@@ -15,6 +16,9 @@ from nodes.reading.choosing import Passage, add_second, announces, choose_passag
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.scoring import choose_sources, list_looked_up, score_units
 from nodes.reading.units import Unit
+
+_ROWS = 2
+"""Rows above the one that answers which are shown with it, where the first stands for a header. Chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class LocalFinder:
         while len(nearest) < most and shares.max(initial=0.0) > 0:
             best = int(shares.argmax())
             passage = Passage(best, best, 0, 0.0)
-            nearest += [_quote(scored.units, passage)] if not announces(scored.units, best) else []
+            nearest += _quote_near(scored.units, shares, best)
             shares = drop_same(scored.units, shares, passage)
             shares[[unit.source is scored.units[best].source for unit in scored.units]] = 0
         return nearest
@@ -98,6 +102,21 @@ def _quote_computed(question: str, sources: Sequence[Source]) -> list[Quote]:
 
 def _holds(one: Quote, other: Quote) -> bool:
     return other.text in one.text or (one.number == other.number and one.start <= other.start and other.end <= one.end)
+
+
+def _quote_near(units: Sequence[Unit], shares: Vector, best: int) -> list[Quote]:
+    """Return the unit, and of a table that a sentence introduces the best row below that; nothing where it only
+    announces what follows."""
+    unit = units[best]
+    rows = [i for i in range(best + 1, len(units)) if units[i].source is unit.source and units[i].kind == "table"]
+    rows = [i for i in rows if unit.kind == "paragraph" and units[i].block == unit.block + 1]
+    if not rows or best + 1 != rows[0]:
+        return [] if announces(units, best) else [_quote(units, Passage(best, best, 0, 0.0))]
+    row = max(rows, key=lambda i: float(shares[i]))
+    # Without a header the first row stands for one.
+    first = row if units[row].introduction or row - rows[0] > _ROWS else rows[0]
+    quote = _quote(units, Passage(first, row, 0, 0.0))
+    return [replace(quote, lead=f"{unit.text}\n{quote.lead}".rstrip())]
 
 
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:

@@ -13,7 +13,7 @@ from domain.text.days import spell_days
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.tables import is_row, split_cells
-from domain.text.terms import STOP_WORDS, drop_version_sign, find_terms
+from domain.text.terms import STOP_WORDS, drop_version_sign, find_terms, has_address
 from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
 from nodes.reading.words import read_keys
@@ -79,10 +79,13 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
     said = " ".join(unit.text for unit in quoted if unit.kind != "code")
     # A lead-in is quoted with its item, and code with its text: they say a figure less surely.
     told = " ".join(unit.text if unit.kind == "code" else unit.introduction for unit in quoted)
-    fit: Fit = "open"
+    fit: Fit = "figure" if phrases["mail"].search(asked) and has_address(said) else "open"
+    wanted = find_terms(asked, language)
+    if best.kind == "table" and _is_empty(wanted, best, language):
+        return "none"
     if phrases["number"].search(asked) or phrases["past"].search(asked):
         if best.kind == "table":
-            said, told = _read_columns(find_terms(asked, language), best, language), ""
+            said, told = _read_columns(wanted, best, language), ""
         if not _has_amount(asked, f"{said} {told}", phrases):
             return "none"
         # Several rows say no one figure, and that they are so many only if they are all.
@@ -120,13 +123,24 @@ def lacks_name(asked: str, texts: Iterable[str]) -> bool:
     return language == "de" or not any(is_name(first) and is_name(second) for first, second in pairs)
 
 
+def _list_columns(wanted: frozenset[str], row: Unit, language: Language) -> list[str]:
+    """Return the cells of a row in the columns that the question names."""
+    header = next(filter(is_row, row.introduction.split("\n")), "")
+    columns = zip(split_cells(header), split_cells(row.text), strict=False)
+    return [cell for name, cell in columns if find_terms(name, language) & wanted]
+
+
 def _read_columns(wanted: frozenset[str], row: Unit, language: Language) -> str:
     """Return what the row has in the columns that the question names; all of it where it has but a name and a value."""
-    cells = split_cells(row.text)
-    header = next(filter(is_row, row.introduction.split("\n")), "")
-    columns = zip(split_cells(header), cells, strict=False)
-    named = [cell for name, cell in columns if find_terms(name, language) & wanted]
-    return row.text if not named and len(cells) <= _NAME_AND_VALUE else " ".join(named)
+    named = _list_columns(wanted, row, language)
+    return row.text if not named and len(split_cells(row.text)) <= _NAME_AND_VALUE else " ".join(named)
+
+
+def _is_empty(wanted: frozenset[str], row: Unit, language: Language) -> bool:
+    """Return True for a row that has nothing in the columns that the question names but what it names itself."""
+    named = _list_columns(wanted, row, language)
+    told = [cell for cell in named if not (terms := find_terms(cell, language)) or not terms <= wanted]
+    return bool(told) and not any(any(map(str.isalnum, cell)) for cell in told)
 
 
 def _is_about_another(asked: str, quoted: Sequence[Unit], units: Sequence[Unit], language: Language) -> bool:

@@ -19,7 +19,7 @@ from domain.ports.embedding import Vector
 from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
-from domain.text.terms import analyse_in, find_terms, weigh_query_terms
+from domain.text.terms import analyse_in, find_terms, has_address, weigh_query_terms
 from nodes.reading.fitting import has_figure, read_whole, share_names
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
@@ -185,12 +185,13 @@ def describe(
     - closeness of its tokens to the question, and of the whole unit; the relevance of its source until these are known
     - share of the question's terms that the unit holds, and the share that only its context holds
     - relevance of its source, and whether that is the first one
-    - where the question asks for a figure: 1 if the unit has one, else -1. A span of time that it asks for is `_SPAN`
+    - where the question asks for a figure or a mail address: 1 if the unit has one, else -1. A span of time that it
+      asks for is `_SPAN`
     - share of the question's terms that a neighbouring unit holds
     - relevance of the found chunk that the unit is in; 0 for text that was added around the chunk
     - share of the question's terms that name the entry which the unit is in; half of it in an entry within that one
     """
-    asks_amount = asks_for(question, "amount")
+    asks_amount, asks_mail = asks_for(question, "amount"), asks_for(question, "mail")
     asks_span, has_span = asks_for(question, "span"), read_phrases(language, "questions")["time"].search
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
     alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
@@ -198,7 +199,7 @@ def describe(
     rows = []
     for i, unit in enumerate(units):
         around = _cover(wanted, held[i] | contexts[i], alike)
-        figure = asks_amount and has_figure(question, unit.text)
+        figure = (asks_amount and has_figure(question, unit.text)) or (asks_mail and has_address(unit.text))
         near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
         rows.append(
             (
@@ -208,7 +209,7 @@ def describe(
                 around - own[i],
                 unit.source["score"],
                 unit.source["number"] == units[0].source["number"],
-                _SPAN if asks_span and has_span(unit.text) else asks_amount * (1 if figure else -1),
+                _SPAN if asks_span and has_span(unit.text) else (asks_amount or asks_mail) * (1 if figure else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),
                 _find_naming(question, unit, wanted, language),

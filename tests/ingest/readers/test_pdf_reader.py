@@ -856,7 +856,8 @@ def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted()
             note("Widget", (200, 540, 400, 594), FT="/Tx", T="remarks", V="No nuts, please.\nArrives late."),
             note("Widget", (230, 478, 242, 490), FT="/Btn", T="large", V="/Off", AS="/Off", AP=states),
             note("FreeText", (60, 410, 300, 430), Contents="Out of order in June."),
-            note("Text", (500, 500, 520, 520), Contents="Is this so?"),
+            note("Text", (500, 500, 520, 520), Contents="Is this so?", T="Ann"),
+            note("Text", (500, 500, 520, 520), Contents="Ann accepted this.", State="Accepted"),
             note("Text", (500, 500, 520, 520), Contents="Nobody sees this.", F=2),
             note("FileAttachment", (500, 400, 520, 420)),
         ),
@@ -865,11 +866,10 @@ def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted()
     assert document.text.split("\n\n") == [
         "Licence plate: BS-48213", "Electric car: ☒", "Colour:", "Remarks: No nuts, please. Arrives late.",
         "Size: Small ☐ Large", "Out of order in June.", "Return this form.",
+        "# Comments", "Comment by Ann: Is this so?",
     ]  # fmt: skip
     check_box(find(document, "BS-48213").box, 60, 100, 340)
-    assert name_unread(document.unread) == (
-        "1 form field (without a value on page 1), 1 comment (on page 1), 1 attachment (on page 1)"
-    )
+    assert name_unread(document.unread) == "1 form field (without a value on page 1), 1 attachment (on page 1)"
     empty = Image.open(io.BytesIO(draw_page(make_pdf(page), 1, 72, "png")))
     assert Image.open(io.BytesIO(draw_page(data, 1, 72, "png"))).tobytes() != empty.tobytes()
 

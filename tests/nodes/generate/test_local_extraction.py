@@ -468,3 +468,21 @@ async def test_what_two_files_say_is_quoted_once(embedder: OnnxEmbedder) -> None
     text = "The canteen opens at half past eleven and closes at two."
     quotes = await quotes_of("When does the canteen open?", [source(1, text), source(2, text)], embedder)
     assert len(quotes) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "quoted"),
+    [
+        ("Year | Spring | Autumn\n--- | --- | ---\n2023 | 700 | 714\n2024 | 740 | 754", "Year | Spring | Autumn\n2024 | 740 | 754"),
+        ("2023 | 700 | 714\n2024 | 740 | 754", "2023 | 700 | 714\n2024 | 740 | 754"),
+    ],
+)  # fmt: skip
+async def test_a_sentence_that_introduces_a_table_brings_its_row(
+    table: str, quoted: str, embedder: OnnxEmbedder
+) -> None:
+    lead = "These are the sales of the Hauge plant in euros, by year and season."
+    sources = [source(1, f"{lead}\n\n{table}")]
+    finder, question = LocalFinder(make_unit_scorer(embedder)), "sales of the Hauge plant in autumn 2024"
+    [quote] = await finder.find_nearest(question, sources, scope=Scope("default"), most=3)
+    shown = f"{quote.lead}\n{quote.text}".replace("--- | --- | ---\n", "")
+    assert shown == f"{lead}\n{quoted}"

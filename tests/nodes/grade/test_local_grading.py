@@ -246,13 +246,27 @@ def test_only_what_is_seen_to_be_of_the_kind_asked_for_is_sure(question: str, ot
 
 @pytest.mark.parametrize(
     ("question", "fits"),
-    [("How many seals are in Kiel?", False), ("How many boats has Kiel?", True), ("How many cranes has Kiel?", False)],
-)
-def test_a_row_answers_how_many_only_in_a_column_that_is_asked_for_and_filled(question: str, fits: bool) -> None:
+    [
+        ("How many seals are in Kiel?", False), ("How many boats has Kiel?", True), ("How many cranes has Kiel?", False),
+        ("What are the cranes of the town Kiel?", False), ("What are the boats and cranes of Kiel?", True),
+    ],
+)  # fmt: skip
+def test_a_row_answers_only_in_a_column_that_is_asked_for_and_filled(question: str, fits: bool) -> None:
     [row] = split_units(source("Town | Boats | Cranes | Year\n--- | --- | --- | ---\nKiel | 12 | | 2024"))
     assert (judge_fit(question, [row], np.ones(1, np.float32)) != "none") == fits
+    if question.startswith("What"):
+        return
     # Two rows are not how many there are.
     assert judge_fit(question, [row, row], np.ones(2, np.float32)) != "figure"
+
+
+@pytest.mark.parametrize(
+    "question", ["What is the email address of Ada Brandt?", "Wie lautet die E-Mail-Adresse von Ada Brandt?"]
+)
+def test_a_mail_address_is_seen_to_be_what_is_asked_for(question: str) -> None:
+    for text, fit in (("Contact: Ada Brandt, ada@falke.example", "figure"), ("Contact: Ada Brandt, room 4", "open")):
+        assert judge_fit(question, split_units(source(text)), np.ones(1, np.float32)) == fit
+        assert ({"mail", "email"}.isdisjoint(find_missing(question, [source(text)]))) == (fit == "figure")
 
 
 async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbedder) -> None:

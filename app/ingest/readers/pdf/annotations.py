@@ -3,7 +3,7 @@
 import ctypes
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
@@ -30,10 +30,23 @@ _CHOICES = (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX)
 _BOXES = (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)
 
 
-def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], list[Skipped], list[tuple[str, Edges]]]:
-    """Return what is entered on the page, from top to bottom, what is not read, and the addresses that parts of it lead
-    to. Asks PDFium, so hold its lock."""
+class Annotations(NamedTuple):
+    """What stands on a page besides its content."""
+
+    entered: list[Run]
+    """From top to bottom."""
+    skipped: list[Skipped]
+    """What is not read."""
+    links: list[tuple[str, Edges]]
+    """The addresses that parts of the page lead to."""
+    comments: list[Run]
+    """What readers of the page have noted, each after their name."""
+
+
+def read_annotations(page: pypdfium2.PdfPage, view: View) -> Annotations:
+    """Read them. Asks PDFium, so hold its lock."""
     entered: list[Run] = []
+    comments: list[Run] = []
     links: list[tuple[str, Edges]] = []
     skipped: list[Skipped] = []
     box = raw.FS_RECTF()
@@ -45,26 +58,30 @@ def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], li
             buffer = ctypes.create_string_buffer(_LONGEST)
             if raw.FPDFAction_GetURIPath(page.pdf, action, buffer, _LONGEST):
                 links.append((squeeze(buffer.value.decode("utf-8", "replace")), view.show(box)))
-        elif kind in _WITHOUT_TEXT or raw.FPDFAnnot_GetFlags(each) & _UNSEEN:
+        elif kind in _WITHOUT_TEXT or raw.FPDFAnnot_GetFlags(each) & _UNSEEN or raw.FPDFAnnot_HasKey(each, b"State"):
             pass
         elif kind == raw.FPDF_ANNOT_WIDGET:
             text = _read_field(page.formenv, each, skipped)
         elif kind == raw.FPDF_ANNOT_FREETEXT:
             text = _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents")
-        elif kind == raw.FPDF_ANNOT_STRIKEOUT:
-            skipped.append(("deletion", "struck out by a note", 1))
         elif kind in _FILES:
-            skipped.append(("attachment", "", 1))
-        elif _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents"):
-            skipped.append(("comment", "", 1))
+            name = _read_text(raw.FPDFAttachment_GetName, raw.FPDFAnnot_GetFileAttachment(each))
+            skipped.append(("attachment", name, 1))
+        elif said := _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents"):
+            name = _read_text(raw.FPDFAnnot_GetStringValue, each, b"T")
+            text = f"Comment by {name}: {said}" if name else f"Comment: {said}"
         elif kind in _DRAWN:
             skipped.append(("drawing", "", 1))
+        if kind == raw.FPDF_ANNOT_STRIKEOUT:
+            skipped.append(("deletion", "struck out by a note", 1))
         if text and raw.FPDFAnnot_GetRect(each, ctypes.byref(box)):
             edges = view.show(box)
             height = max(1.0, min(_TYPE, edges[3] - edges[1]))
-            entered.append(Run(text, *edges, [height], [Piece(text, *edges)], is_entered=True))
+            is_entered = kind in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT)
+            run = Run(text, *edges, [height], [Piece(text, *edges)], is_entered=True)
+            (entered if is_entered else comments).append(run)
         raw.FPDFPage_CloseAnnot(each)
-    return sorted(entered, key=lambda run: (run.top, run.left)), skipped, links
+    return Annotations(sorted(entered, key=lambda run: (run.top, run.left)), skipped, links, comments)
 
 
 def show_addresses(runs: Sequence[Run], links: Sequence[tuple[str, Edges]]) -> None:

@@ -122,3 +122,5 @@ class Page:
     """True if text recognition reads it, where that is installed."""
     doubtful: int = 0
     """Recognised lines that are left out because they are probably none."""
+    comments: Sequence[PageLine] = ()
+    """What readers have noted on it."""

@@ -44,10 +44,7 @@ _SPARSE = 15
 """Characters per page. A file of pictures with less text than that is a scan with stamps or page numbers on it."""
 _FEW = 100
 """Characters: a scan may have a stamp or a page number as text. Chosen."""
-_MADE_UP = re.compile(
-    r"\.\w{2,5}$|^(?:untitled|microsoft |powerpoint )|^\(.*\)$|^(?:document|output|presentation|print|slide) ?\d*$",
-    re.IGNORECASE,
-)
+_MADE_UP = re.compile(r"\.\w{2,5}$|^(?:untitled|microsoft )|^(?:document|output|print|slide) ?\d*$", re.IGNORECASE)
 """A title that a program states where a person stated none."""
 _COVERED = 0.5
 """Share of the page that a scan's pictures cover. Chosen."""
@@ -154,7 +151,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         drawn = Drawn(page, view)
         grids = find_grids(drawn.lines)
         own = read_characters(text_page.raw)
-        entered, skipped, links = read_annotations(page, view)
+        entered, skipped, links, noted = read_annotations(page, view)
         skipped += drawn.skipped()
         has_fields = bool(entered) or any(kind == "form field" for kind, _, _ in skipped)
         unmapped, signs = own.count("�"), len("".join(own.split()))
@@ -180,7 +177,9 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
                 runs, view, skipped, own = put_in_order(join_rows(scan.runs)), scan.view, [], ""
         separate_cells(runs)
         runs = align_tables(runs)
-        return Page(lay_out(runs, view), is_picture, skipped, own, is_mute, has_fields, unseen, scanned, doubtful)
+        comments = [PageLine(run.text, run.height, False, "\n\n", view.measure(run)) for run in noted]
+        lines = lay_out(runs, view)
+        return Page(lines, is_picture, skipped, own, is_mute, has_fields, unseen, scanned, doubtful, comments)
     finally:
         text_page.close()
         page.close()
@@ -188,7 +187,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
 
 def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequence[str] = ()) -> ParsedDocument:
     """Join the pages into one text with sections. `metadata` is the title that the file states, and `attached` the
-    names of files in it."""
+    names of files in it. Comments stand at the end: they are no part of what they are about."""
     assembly = Assembly()
     for name in attached:
         assembly.skip("attachment", name)
@@ -225,6 +224,12 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
         if level is not None:
             heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
             assembly.open_section(level, heading, opened)
+    comments = [(number, line) for number, page in enumerate(pages, start=1) for line in page.comments]
+    if comments:
+        assembly.add_heading(1, "Comments")
+    for number, line in comments:
+        start = assembly.add_block(line.text)
+        placed.append(Line(start, start + len(line.text), number, line.box))
     for number, each in enumerate(pages, start=1):
         assembly.expect(each.own)
         assembly.leave_out(" ".join(each.unseen), f"hidden on page {number}")
