@@ -15,12 +15,13 @@ import pytest_asyncio
 
 from app.adapters.calculation.calculator import SqliteCalculator
 from app.adapters.calculation.looking_up import look_up as look_up_in
-from app.adapters.calculation.relations import Relation, find_day, find_number, read_relations
+from app.adapters.calculation.relations import Relation, find_number, read_relations
 from app.adapters.calculation.results import LookedUp
 from app.wiring.services import Services
 from domain.errors import CalculationError
 from domain.ports.calculation import Value
 from domain.scope import Scope
+from domain.text.days import find_day
 from nodes.sources.looking_up import SURE
 from tests.contracts.calculator import FILES, SCOPE, CalculatorContract
 from tests.ingest.test_parser_workers import list_processes
@@ -328,6 +329,7 @@ def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() ->
         ("about $1,234.50 a month", 1234.5, None),
         ("Ended Jan 6, 2025", 6, "2025-01-06"),
         ("from 3 March 2019 on", 3, "2019-03-03"),
+        ("ab 3. März 2019", 3, "2019-03-03"),
         ("on 2024-02-30 or 2024-03-01", 2024, "2024-03-01"),
         ("rain", None, None),
     ],

@@ -13,7 +13,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from app.adapters.calculation.relations import Relation, find_days, find_number, read_headings, read_relations
+from app.adapters.calculation.relations import Relation, find_number, read_headings, read_relations
+from domain.text.days import find_days
 from domain.text.languages import Language, fold, read_file
 from domain.text.question import split_carried
 from domain.text.terms import analyse_in

@@ -15,10 +15,11 @@ from typing import Any, cast
 from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError, SqlglotError
 
-from app.adapters.calculation.relations import Relation, find_day, find_number, read_relations
+from app.adapters.calculation.relations import Relation, find_number, read_relations
 from app.adapters.calculation.results import Result, Used
 from domain.errors import CalculationError
 from domain.ports.calculation import Value
+from domain.text.days import find_day
 
 ROWS = 200
 CHARACTERS = 8_000

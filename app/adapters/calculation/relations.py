@@ -52,10 +52,6 @@ _DATES = (
     ("%b %Y", "%Y-%m"),
 )
 _FIGURE = re.compile(r"[-+−]?(?<![\w.,])\d[\d.,]{0,30}(?<=\d)")
-_DAY = re.compile(
-    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4}"
-)
-_DAY_OR_MONTH = re.compile(rf"\d{{4}}-\d\d(?!\S)|{_DAY.pattern}|[A-Z][a-z]{{2,8}} \d{{4}}")
 _CURRENCIES = frozenset("$€£¥")
 
 T = TypeVar("T")
@@ -124,24 +120,6 @@ def find_number(text: str) -> float | int | None:
     figure = _FIGURE.search(text)
     found = _read_number(figure[0], has_comma=_has_comma([figure[0]])) if figure else None
     return found[0] if found else None
-
-
-def find_day(text: str) -> str | None:
-    """Return the first date in a text, as in 2024-03-31; None where there is none."""
-    for found in _DAY.finditer(text):
-        for form in _DATES:
-            if day := _date_reader(form)(found[0]):
-                return day
-    return None
-
-
-def find_days(text: str) -> list[tuple[str, str]]:
-    """Return the dates and months that a text names, as it writes them, each with how cells have it: 2024-03-31."""
-    found: list[tuple[str, str]] = []
-    for written in _DAY_OR_MONTH.findall(text):
-        days = (day for form in _DATES if (day := _date_reader(form)(written)))
-        found += [(written, day) for day in [next(days, None)] if day]
-    return found
 
 
 def is_record(relation: Relation, text: str) -> bool:

@@ -46,7 +46,7 @@ Equations = Mapping[Any, str]
 
 def read_pptx(source: str, data: bytes) -> ParsedDocument:
     """Read a presentation: of each slide that is not hidden title, text, lists, tables, figures of charts, and
-    the speaker's notes.
+    the speaker's notes; at the end what footers say.
 
     Raises `OversizedDocument`, `UnreadableDocument`, and python-pptx's errors for missing or malformed parts.
     """
@@ -66,6 +66,10 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
             assembly.leave_out(_read_all(slide), f"on hidden slide {number}")
         else:
             _add_slide(assembly, slide, number, equations)
+    shown = (slide for slide in presentation.slides if slide._element.get("show") not in ("0", "false"))
+    placed = (shape for slide in shown for shape in slide.placeholders)
+    footers = [_read_all(shape) for shape in placed if shape.placeholder_format.type == PP_PLACEHOLDER.FOOTER]
+    assembly.add_edges({"footer": footers})
     skip_parts(assembly, archive, places, {"chart", "diagramData"})
     return assembly.finish(None, source)
 

@@ -20,6 +20,7 @@ from openpyxl.styles import Font
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.enum.shapes import PP_PLACEHOLDER
 from pptx.oxml import parse_xml
 from pptx.oxml.ns import qn
 from pptx.util import Inches
@@ -140,6 +141,19 @@ def test_numbers_of_slides_begin_where_they_say_and_links_keep_their_address() -
     assert [(document.text[each.start : each.end], each.address) for each in document.links] == [
         ("Red", "https://example.org/red")
     ]
+
+
+def test_what_footers_of_slides_say_is_read_once() -> None:
+    deck = Presentation()
+    for _ in range(2):
+        slide = deck.slides.add_slide(deck.slide_layouts[5])
+        for each in slide.slide_layout.placeholders:
+            if each.placeholder_format.type in (PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER):
+                each.text_frame.text = "Ask Ada, extension 3390"
+                slide.shapes._spTree.append(deepcopy(each._element))
+    text = read_document("deck.pptx", save(deck)).text
+    assert text.endswith("Page footer: Ask Ada, extension 3390")
+    assert text.count("3390") == 1
 
 
 def test_raised_and_struck_words_of_slides_keep_their_meaning() -> None:
