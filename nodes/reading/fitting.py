@@ -67,9 +67,10 @@ def has_figure(question: str, text: str) -> bool:
 
 
 def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequence[Unit] = ()) -> Fit:
-    """Return "none" where the best of the units lacks a name of the question, or they have no figure but those of a
-    question that asks for a number or a time, or a row has none where that is asked for; "figure" where they have one;
-    "unsure" where they are not seen to have what is asked for. `units` are all that they were chosen from."""
+    """Return "none" where the best of the units lacks a name of the question, or they say no more than that, or they
+    have no figure but those of a question that asks for a number or a time, or a row has none where that is asked for;
+    "figure" where they have one; "unsure" where they are not seen to have what is asked for. `units` are all that they
+    were chosen from."""
     asked, _ = split_carried(question)
     best = quoted[int(shares.argmax())]
     if share_names(question, read_whole(best)) < 1:
@@ -81,7 +82,10 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
     told = " ".join(unit.text if unit.kind == "code" else unit.introduction for unit in quoted)
     fit: Fit = "figure" if phrases["mail"].search(asked) and has_address(said) else "open"
     wanted = find_terms(asked, language)
-    if best.kind == "table" and _is_empty(wanted, best, language):
+    # Words that are no sentence and stand in the question say no more than that.
+    bare = [unit for unit in quoted if unit.kind != "code" and unit.text[-1] not in ".!?"]
+    is_bare = len(bare) == len(quoted) and all(find_terms(unit.whole, language) <= wanted for unit in bare)
+    if is_bare or (best.kind == "table" and _is_empty(wanted, best, language)):
         return "none"
     if phrases["number"].search(asked) or phrases["past"].search(asked):
         if best.kind == "table":

@@ -210,6 +210,7 @@ async def test_a_probable_answer_is_no_part_where_no_word_is_missing(embedder: O
         ("What date is 1.0.8 from?", "Bolt, v1.0.8.", "Bolt 1.0.8 of 13 July 2019."),
         ("How many doors has it?", "It has:\n\n- doors", "It has two doors:\n\n- the red"),
         ("Wie viele Türen hat es?", "Es hat Türen.", "Es hat zwei Türen."),
+        ("What does Article 4 say?", "Article 4", "Article 4: no saws."),
     ],
 )
 def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question: str, other: str, answer: str) -> None:
