@@ -4,12 +4,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 from domain.text.blocks import Block, Span, find_fence, read_blocks
-from domain.text.languages import detect_language
+from domain.text.languages import Language, detect_language, read_file
 from domain.text.markers import MarkerSpan, find_markers, strip_markers
 from domain.text.sentences import split_block
 from domain.text.tables import is_row
@@ -17,9 +18,7 @@ from domain.text.terms import analyse
 
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
 THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUMENT_NOUN}"
-"""Patterns for words with which an answer speaks of the documents as such."""
-
-_ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
+"""Patterns for words with which an English answer speaks of the documents as such."""
 
 BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)[^*_\n\d]+(?<![.!?…\s])(?P=mark)")
 """A line in bold that ends no sentence and has no figure: a heading, though nothing marks it as one."""
@@ -39,6 +38,12 @@ five tokens. So many can be judged in 25 calls, and splitting them does not stop
 
 _NAMES_SOURCES = re.compile(r"\W*(?:\w+\W*)?|\W*\w+\W*:.{0,80}", re.DOTALL)
 """What may stand in front of the markers of a line that names the sources of what is above it: nothing, "Source:"."""
+
+
+@cache
+def read_documents(language: Language) -> re.Pattern[str]:
+    """Return the pattern for words with which an answer speaks of the documents as such."""
+    return re.compile(read_file(language, "reading")["claims"]["documents"], re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
         first = bisect_right(whole, max(block.start, reached), key=itemgetter(1))
         within = whole[first : bisect_left(whole, (block.end,))]
         spans = [span for span in split_block(read, block, language) if span[0] >= reached]
-        sentences = _read_sentences(read, block, _keep_whole(spans, within), markers, left)
+        sentences = _read_sentences(read, block, _keep_whole(spans, within), markers, left, language)
         reached = sentences[-1].end if sentences else reached
         if len(sentences) == 1 and _names_sources(answer, sentences[0], markers):
             for position in range(begin, len(claims)):
@@ -127,7 +132,7 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
 
 
 def _read_sentences(
-    answer: str, block: Block, spans: Iterable[Span], markers: Sequence[MarkerSpan], most: int
+    answer: str, block: Block, spans: Iterable[Span], markers: Sequence[MarkerSpan], most: int, language: Language
 ) -> list[_Sentence]:
     """Return at `most` so many sentences of a block, without the header of a table and without code."""
     sentences: list[_Sentence] = []
@@ -146,7 +151,7 @@ def _read_sentences(
         counted = start
         numbers = tuple(dict.fromkeys(n for span in _list_within(markers, start, end) for n in span.numbers))
         text = strip_markers(answer[start:end]).strip()
-        about = not numbers and _ABOUT_DOCUMENTS.match(text) is not None
+        about = not numbers and read_documents(language).match(text) is not None
         sentences.append(_Sentence(start, end, text, numbers, part if inside else -1, line, is_statement(text), about))
     return sentences
 

@@ -324,7 +324,7 @@ async def _write_with_model(
     ordering = find_ordering(sources)
     evidence = [source for source in sources if source["number"] not in ordering]
     align = await asyncio.to_thread(context.judges.verifier.align, state["corrected_question"], evidence)
-    prose = Prose(writer, state["question"], sources, knobs.citation_style, align)
+    prose = Prose(writer, state["question"], sources, knobs.citation_style, align, state["language"])
     offer = _offer(state, profile)
     needs = NeedsListener()
     pictures = await draw_pictures(model, sources, scope_of(state), profile, context)

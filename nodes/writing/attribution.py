@@ -7,7 +7,8 @@ from domain.documents import Source
 from domain.ports.judgement import Align
 from domain.profile import CitationStyle
 from domain.text.blocks import closes_fence, find_fence, find_item
-from domain.text.claims import is_statement, split_claims
+from domain.text.claims import is_statement, read_documents, split_claims
+from domain.text.languages import Language
 from domain.text.markers import find_markers, render_marker, strip_markers
 from domain.text.sentences import split_paragraph
 from domain.text.tables import is_row, is_rule
@@ -35,9 +36,11 @@ class Attribution:
         align: Align,
         sources: Sequence[Source],
         style: CitationStyle,
+        language: Language = "en",
     ) -> None:
         """`write` gets the text, and `cite` the number of each marker in it."""
         self._write, self._report, self._align, self._style = write, cite, align, style
+        self._language = language
         self._ids = [source["chunk_id"] for source in sources]
         self._held, self._shown = "", 0
         """The sentence that is not finished, and how many characters of it went out."""
@@ -65,7 +68,10 @@ class Attribution:
         self._finish(len(self._held), len(self._held))
         claims = [each for each in split_claims(self._drafted, self._ids) if not each.markers]
         bare = [strip_markers(self._drafted[each.start : each.end]) for each in claims if not each.about_documents]
-        return [each for each in self._unsaid if any(each in other for other in bare)]
+        # What no source says, as it speaks of them: "These are all that the sources name."
+        of_documents = read_documents(self._language)
+        unsaid = [each for each in self._unsaid if not of_documents.search(each)]
+        return [each for each in unsaid if any(each in other for other in bare)]
 
     def _find_end(self) -> tuple[int, int] | None:
         """Return where the first sentence of the held text ends, and where the next begins; None where it goes on."""
@@ -75,7 +81,7 @@ class Attribution:
             return ended
         if len(line) > _LONGEST:
             return len(line), len(line)
-        sentences = list(split_paragraph(line, 0, len(line)))
+        sentences = list(split_paragraph(line, 0, len(line), self._language))
         return (sentences[0][1], sentences[1][0]) if len(sentences) > 1 else ended
 
     def _finish(self, end: int, following: int) -> None:

@@ -92,11 +92,12 @@ class Prose:
         sources: Sequence[Source],
         style: CitationStyle,
         align: Align = lambda statement: {},
+        language: Language = "en",
     ) -> None:
         self._writer = writer
         self._sources = sources
         self._used: set[int] = set()
-        self._attribution = Attribution(writer.write, self._cite, align, sources, style)
+        self._attribution = Attribution(writer.write, self._cite, align, sources, style, language)
         held = [text for source in sources for text in (source["title"], *source["heading_path"], source["text"])]
         self._disguises = DisguiseStream()
         self._links = LinkStream([question, *held])
