@@ -31,7 +31,7 @@ from domain.ports.models import UNSAID, ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
-from domain.text.claims import split_claims
+from domain.text.claims import read_documents, split_claims
 from domain.text.markers import render_marker, strip_markers
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
@@ -397,7 +397,10 @@ async def _write_with_model(
     if uncited and not profile.verify:  # Verification judges each.
         if not writer.citations:
             raise UnsupportedAnswer()
-        reasons.append(Uncited(code="uncited", statements=uncited))
+        # No source says what they are: "These are all that the sources name."
+        of_documents = read_documents(state["language"])
+        if statements := [each for each in uncited if not of_documents.search(each)]:
+            reasons.append(Uncited(code="uncited", statements=statements))
     elif not writer.citations:
         reasons.append(Uncited(code="uncited"))
         if not profile.verify:

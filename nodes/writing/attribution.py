@@ -7,7 +7,7 @@ from domain.documents import Source
 from domain.ports.judgement import Align
 from domain.profile import CitationStyle
 from domain.text.blocks import closes_fence, find_fence, find_item
-from domain.text.claims import is_statement, read_documents, split_claims
+from domain.text.claims import is_statement, split_claims
 from domain.text.languages import Language
 from domain.text.markers import find_markers, render_marker, strip_markers
 from domain.text.sentences import split_paragraph
@@ -68,10 +68,7 @@ class Attribution:
         self._finish(len(self._held), len(self._held))
         claims = [each for each in split_claims(self._drafted, self._ids) if not each.markers]
         bare = [strip_markers(self._drafted[each.start : each.end]) for each in claims if not each.about_documents]
-        # What no source says, as it speaks of them: "These are all that the sources name."
-        of_documents = read_documents(self._language)
-        unsaid = [each for each in self._unsaid if not of_documents.search(each)]
-        return [each for each in unsaid if any(each in other for other in bare)]
+        return [each for each in self._unsaid if any(each in other for other in bare)]
 
     def _find_end(self) -> tuple[int, int] | None:
         """Return where the first sentence of the held text ends, and where the next begins; None where it goes on."""

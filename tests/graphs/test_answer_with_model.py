@@ -73,11 +73,11 @@ async def test_an_answer_that_no_source_says_is_quoted_instead_and_not_cached(se
 
 
 async def test_an_answer_without_markers_is_cited_and_what_no_source_says_is_named(settings: Settings) -> None:
-    written = "Its warranty is 36 months. The moon is made of cheese."
+    written = "Its warranty is 36 months. The moon is made of cheese. So that is all which the sources name of cheese."
     async with serve(settings) as (services, server):
         server.behaviour.replies = [written]
         done, events = await ask_for_events(services)
-    assert done["answer"].startswith("Its warranty is 36 months. [1] The moon is made of cheese.")
+    assert done["answer"].startswith("Its warranty is 36 months. [1] The moon is made of cheese. So")
     assert done["outcome_reasons"] == [{"code": "uncited", "statements": ["The moon is made of cheese."]}]
     closing = done["answer"][-done["framing"]["closing"] :].strip()
     assert closing == "No source was found for “The moon is made of cheese.”."

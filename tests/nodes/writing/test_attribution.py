@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from domain.text.languages import Language
 from nodes.verify.local import LocalVerifier
 from nodes.writing.stream import AnswerWriter, Prose
 from tests.sources import make_source
@@ -17,11 +16,11 @@ SOURCES = [
 ALIGN = LocalVerifier().align("What does the Falke cost in which plan?", SOURCES)
 
 
-def write(text: str, size: int = 1000, language: Language = "en") -> tuple[str, list[int], list[str]]:
+def write(text: str, size: int = 1000) -> tuple[str, list[int], list[str]]:
     """The answer as readers get it, what it cites, and the statements that no source says."""
     events: list[Any] = []
     writer = AnswerWriter(events.append)
-    prose = Prose(writer, "?", SOURCES, "number", ALIGN, language)
+    prose = Prose(writer, "?", SOURCES, "number", ALIGN)
     for start in range(0, len(text), size):
         prose.feed(text[start : start + size])
     unsaid = prose.finish()
@@ -71,7 +70,6 @@ def test_items_and_rows_are_marked_each_and_a_header_is_not() -> None:
         ("The Basic plan costs 9 euros in Oslo.", ["The Basic plan costs 9 euros in Oslo."]),
         ("The moon is far. The warranty lasts three years [1].", []),
         ("The sources do not say who sells it.", []),
-        ("So these are all shops in Oslo that the sources name.", []),
     ],
 )
 def test_what_no_source_says_is_told_and_gets_no_marker(written: str, unsaid: list[str]) -> None:
@@ -86,7 +84,6 @@ def test_sentences_end_as_in_the_language_of_the_answer() -> None:
     prose.feed("Der Falke wird vom 1. Oktober an in Basel gebaut.")
     prose.finish()
     assert writer.text == "Der Falke wird vom 1. Oktober an in Basel gebaut. [3]"
-    assert write("Damit sind alle Läden in Oslo genannt, die die Quellen zeigen.", language="de")[2] == []
 
 
 def test_a_long_answer_is_cited_while_it_is_written() -> None:
