@@ -16,7 +16,7 @@ from domain.documents import Candidate, Source
 from domain.errors import StateError
 from domain.execution.spans import Note, ignore
 from domain.history.lineage import ReadDocuments
-from domain.library.similarity import read_scales
+from domain.library.similarity import find_scale
 from domain.model_names import NO_MODEL
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
@@ -170,14 +170,15 @@ class Context:
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
         """Return `found` with its cosines on the scale of the embedding model that local judgement was fitted on;
         without them where the index was made with another, whose scale is not known."""
-        fitted, scales = self.judges.embedding_model, read_scales()
+        fitted = self.judges.embedding_model
         if self.embedder.name == fitted:
             return found
-        own = scales.get(self.embedder.name)
-        return [
-            {**each, "dense": None if own is None or each["dense"] is None else own.map(each["dense"], scales[fitted])}
-            for each in found
-        ]
+        own, other = find_scale(self.embedder.name), find_scale(fitted)
+
+        def read(cosine: float | None) -> float | None:
+            return None if cosine is None or own is None or other is None else own.map(cosine, other)
+
+        return [{**each, "dense": read(each["dense"])} for each in found]
 
 
 def scope_of(state: Mapping[str, Any]) -> Scope:

@@ -32,6 +32,16 @@ def read_scales() -> Mapping[str, Scale]:
     return TypeAdapter(dict[str, Scale]).validate_python(tomllib.loads(_PATH.read_text(encoding="utf-8")))
 
 
+def find_scale(embedder: str, own: Scale | None = None) -> Scale | None:
+    """Return the scale of an embedding model: its own, where it tells it, or the one that is known of its name, as of
+    NAME in `openai:NAME@DIMENSIONS`."""
+    return own or read_scales().get(_name_model(embedder))
+
+
+def _name_model(embedder: str) -> str:
+    return embedder.removeprefix("openai:").partition("@")[0]
+
+
 def adapt_limits(profile: Profile, embedder: str, scale: Scale | None = None) -> tuple[Profile, str | None]:
     """Map the profile's limits of similarity to the scale of `embedder`, and say so in a warning; None where they were
     chosen for that model.
@@ -40,16 +50,16 @@ def adapt_limits(profile: Profile, embedder: str, scale: Scale | None = None) ->
     grade. `scale` is the model's own, where it tells it. A model whose scale is not known leaves them as they are.
     """
     made_for = profile.retrieval.threshold_embedder
-    if made_for is None or made_for == embedder:
+    if made_for is None or made_for == _name_model(embedder):
         return profile, None
-    scales = {**read_scales(), **({embedder: scale} if scale else {})}
     threshold = profile.retrieval.similarity_threshold
-    if unknown := [name for name in (made_for, embedder) if name not in scales]:
+    own, other = find_scale(made_for), find_scale(embedder, scale)
+    if own is None or other is None:
         return profile, (
-            f"The mode {profile.name!r} has limits of similarity for {made_for}, and the scale of {unknown[0]} is not "
-            f"known: they are used as they are with {embedder}. Set retrieval.similarity_threshold to one that fits."
+            f"The mode {profile.name!r} has limits of similarity for {made_for}, and the scale of "
+            f"{made_for if own is None else embedder} is not known: they are used as they are with {embedder}. "
+            "Set retrieval.similarity_threshold to one that fits."
         )
-    own, other = scales[made_for], scales[embedder]
     retrieval, grade = profile.retrieval, profile.grade
     said = []
     if threshold is not None:

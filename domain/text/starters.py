@@ -155,7 +155,7 @@ def _read_forms(language: Language) -> _Forms:
     stops = "|".join(sorted(read_words(language).stop_words - {"a", "an", "of", "per"}))
     names = {
         "about": data["about"],
-        "money": data["money"],
+        "money": read_file(language, "reading")["questions"]["money"],
         "number": data["number"],
         "span": data["span"].replace("{number}", data["number"]),
         "date": data.get("date", "(?!)"),

@@ -101,6 +101,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         or lacks_name(asked, (unit.text for unit in quoted if unit.kind != "code"))
         or (phrases["past"].search(asked) and not _YEAR.search(said + told))
         or (phrases["span"].search(asked) and not phrases["time"].search(said + told))
+        or (best.kind != "table" and phrases["price"].search(asked) and not phrases["money"].search(said + told))
         # What is asked of the speakers is said of nobody in particular.
         or (phrases["ours"].search(asked) and not phrases["ours"].search(best.source["text"]))
         or _is_about_another(asked, quoted, units, language)

@@ -3,7 +3,7 @@
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from domain.library.similarity import Scale, adapt_limits, read_scales
+from domain.library.similarity import Scale, adapt_limits, find_scale, read_scales
 from domain.profile import Profile
 
 SHIPPED = OnnxEmbedder.name
@@ -57,3 +57,10 @@ def test_without_a_known_scale_the_limits_stay_with_a_warning(made_for: str, use
 def test_limits_without_a_model_are_meant_as_they_are() -> None:
     profile = make_profile(retrieval={"similarity_threshold": 0.7})
     assert adapt_limits(profile, SHIPPED) == (profile, None)
+
+
+def test_a_model_has_its_scale_wherever_it_is_computed() -> None:
+    served, name = "openai:text-embedding-ada-002@1536", "text-embedding-ada-002"
+    assert find_scale(served) == read_scales()[name]
+    profile = make_profile(retrieval={"similarity_threshold": 0.7, "threshold_embedder": name})
+    assert adapt_limits(profile, served) == (profile, None)
