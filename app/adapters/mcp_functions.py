@@ -105,10 +105,11 @@ class McpFunctions:
         for name in names:
             try:
                 tool = await self._find(scope, name)
+                schema = _write_out(tool.input_schema, name)
             except FunctionError as error:
                 problems[error.message] = None
             else:
-                functions.append(Function(name, tool.description or tool.title or tool.name, tool.input_schema))
+                functions.append(Function(name, tool.description or tool.title or tool.name, schema))
         return FunctionList(tuple(functions), tuple(problems))
 
     async def call(
@@ -176,6 +177,33 @@ class McpFunctions:
             # The details may name addresses: they are for the log alone.
             logger.warning("The MCP server %s failed: %r", server, cause)
             raise FunctionError(f"The MCP server {server!r} cannot be reached, or not understood.") from error
+
+
+def _write_out(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the schema with what it refers to in its place: servers of models refuse `$ref` (Gemini's does). Raises
+    `FunctionError` where that is endless, or too much."""
+    defined = {
+        f"#/{key}/{each}": value for key in ("$defs", "definitions") for each, value in schema.get(key, {}).items()
+    }
+    left = MOST_DESCRIBED
+
+    def write(value: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise FunctionError(f"{name} is not offered: its description is too long.")
+        if isinstance(value, dict):
+            meant = defined.get(str(value.get("$ref")))
+            within = (
+                value if meant is None else {**meant, **{key: each for key, each in value.items() if key != "$ref"}}
+            )
+            return {key: write(each) for key, each in within.items()}
+        return [write(each) for each in value] if isinstance(value, list) else value
+
+    try:
+        return {key: write(each) for key, each in schema.items() if key not in ("$defs", "definitions")}
+    except RecursionError:
+        raise FunctionError(f"{name} is not offered: its description is too long.") from None
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Calls of MCP servers that do not behave, over HTTP and of a program."""
 
+import json
 import sys
 
 import pytest
@@ -12,9 +13,17 @@ from tests.wire.mcp import TOKEN, serve_on_call
 
 PROGRAM = """
 from mcp.server import MCPServer
+from pydantic import BaseModel
+class Place(BaseModel):
+    city: str = "Basel"
+class Part(BaseModel):
+    parts: list["Part"] = []
 server = MCPServer("stock")
 @server.tool()
-def count(article: str) -> list[str]:
+def weigh(part: Part) -> str:
+    return ""
+@server.tool()
+def count(article: str, place: Place | None = None) -> list[str]:
     import os
     return [f"{article}: " + "12 " * 50, os.environ.get("SECRET", "no secret"), os.environ["STOCK"]]
 server.run()
@@ -25,12 +34,17 @@ async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(mo
     monkeypatch.setenv("SECRET", "of the service")
     monkeypatch.setenv("STOCK", "of the program")
     monkeypatch.setattr(mcp_functions, "LIST_SECONDS", 60)
-    stock = McpServer(command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count"])
+    stock = McpServer(command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count", "weigh"])
     functions = McpFunctions({"stock": stock})
-    found = await functions.list_functions(DEFAULT_SCOPE, ["stock.count", "stock.remove", "other.count"])
+    found = await functions.list_functions(DEFAULT_SCOPE, ["stock.count", "stock.weigh", "stock.remove", "other.count"])
     assert [each.name for each in found.functions] == ["stock.count"]
     assert "article" in found.functions[0].parameters["properties"]
-    assert len(found.problems) == 2
+    # Some servers of models refuse a schema that refers to parts of itself.
+    written = json.dumps(found.functions[0].parameters)
+    assert "$ref" not in written
+    assert "city" in written
+    assert found.problems[0] == "stock.weigh is not offered: its description is too long."
+    assert len(found.problems) == 3
     result = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 60, 10_000)
     assert result.text.startswith("bolt: 12 12")
     assert result.text.endswith("no secret\nof the program")
