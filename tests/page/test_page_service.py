@@ -132,6 +132,19 @@ async def test_where_an_answer_may_stand_opens_at_its_place(page: Page, site: st
     await expect(page.locator("mark").first).to_contain_text("lithium cells")
 
 
+async def test_closing_a_document_leaves_the_answer_that_was_asked_for_beside_it(page: Page, site: str) -> None:
+    await page.goto(site)
+    await page.get_by_role("button", name="Library").click()
+    await page.locator(".entry .plain-button").first.click()
+    await expect(page.locator(".evidence")).to_have_count(1)
+    await ask(page, QUESTION)
+    await expect(page.locator(".answer")).to_contain_text("36 months")
+    await page.locator(".evidence").get_by_role("button", name="Close").click()
+    await expect(page.locator(".evidence")).to_have_count(0)
+    await page.evaluate("() => new Promise((done) => setTimeout(done, 100))")
+    await expect(page.locator(".answer")).to_contain_text("36 months")
+
+
 async def test_dropped_files_are_added_and_can_be_chosen(page: Page, site: str) -> None:
     await page.goto(site)
     text = json.dumps("The Drossel barograph weighs 740 grams and stands in room B204.")

@@ -136,7 +136,10 @@ function nameThread(run) {
   const { thread } = getState();
   if (thread?.identity !== run.thread || thread.id === run.thread.id) return;
   setState({ thread: { ...thread, id: run.thread.id } });
-  history.replaceState(history.state, "", address(`/t/${encodeURIComponent(run.thread.id ?? "")}`));
+  const { state } = history;
+  history.replaceState(null, "", address(`/t/${encodeURIComponent(run.thread.id ?? "")}`));
+  // Below an open document stands the page from before the question: closing it would lead there.
+  if (state?.evidence) history.pushState(state, "");
 }
 
 /** Shows a run's events, on as many connections as it takes, each from where the one before it broke off.
