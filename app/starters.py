@@ -45,6 +45,7 @@ class Starters:
     documents: DocumentStore
     modes: Mapping[str, Profile]
     _known: dict[Scope, tuple[str, list[str]]] = field(default_factory=dict)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def find(self, scope: Scope, work: Work, make_context: Callable[[], Context]) -> list[str]:
         """Return questions, each of another document, at most `MOST`. `work` lets the search wait for its turn.
@@ -54,16 +55,19 @@ class Starters:
         fingerprint = await self.documents.corpus_fingerprint(scope)
         if self._known.get(scope, ("",))[0] != fingerprint:
             found: list[str] = []
-            async with work():
+            async with self._turn, work():
+                if self._known.get(scope, ("",))[0] == fingerprint:
+                    # Another request has found them meanwhile.
+                    return self._known[scope][1]
                 # Folders are no bounds to what is filtered.
                 newest = await self.documents.browse(replace(scope, where=_ANYWHERE), View(order="newest", limit=_READ))
                 for document in newest.documents:
                     if len(found) < MOST and document.characters <= _LONGEST:
                         found += await self._find_of(document, scope, found, make_context)
-            self._known.pop(scope, None)
-            self._known[scope] = fingerprint, found
-            if len(self._known) > _REMEMBERED:
-                del self._known[next(iter(self._known))]
+                self._known.pop(scope, None)
+                self._known[scope] = fingerprint, found
+                if len(self._known) > _REMEMBERED:
+                    del self._known[next(iter(self._known))]
         return self._known[scope][1]
 
     async def _find_of(

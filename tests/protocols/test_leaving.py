@@ -23,7 +23,8 @@ Stop = Callable[[], Awaitable[object]]
 
 
 def make_asked(events: Events, stop: Stop) -> Asked:
-    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None), False)
+    # Without an index: to remember the answer would fail.
+    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None))
 
 
 def stream_completion(events: Events, stop: Stop) -> AsyncGenerator[bytes]:

@@ -13,16 +13,14 @@ from openai import AsyncOpenAI
 from pydantic import SecretStr
 
 from app.api.protocols.translating import CORRECTION, list_sources, translate_text
-from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.assistants import Draft
 from domain.events import RESTART, Content, Correction
 from domain.people.access import OWNER
 from domain.scope import Scope
-from tests.asking import QUESTION, with_models
+from tests.asking import QUESTION
 from tests.http_client import serve_services
 from tests.protocols.examples import read_example
-from tests.wire.openai import serve_openai
 
 
 @dataclass(frozen=True)
@@ -176,41 +174,6 @@ async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
     assert streamed.headers["x-thread-id"] != first.headers["x-thread-id"]
     third = await send(served, QUESTION, answer, "Who handles claims?", text, "Where?")
     assert third.headers["x-thread-id"] == streamed.headers["x-thread-id"]
-
-
-async def test_what_is_sent_again_after_a_time_out_goes_on_in_its_thread(
-    settings: Settings, library: dict[str, str]
-) -> None:
-    async with (
-        serve_openai() as server,
-        open_services(with_models(settings, server)) as services,
-        serve_services(services) as address,
-        AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=30) as client,
-    ):
-        served, said = Served(address, client, services), [QUESTION]
-        for streamed in (False, True):
-            server.behaviour.ttft = 60
-            with pytest.raises(openai.APITimeoutError):
-                await read_all(served, said, streamed=streamed)
-            [thread_id] = await list_threads(address)
-            async with asyncio.timeout(10):
-                while await services.runs.queue.list_unfinished("default", thread_id):  # noqa: ASYNC110 - in the database
-                    await asyncio.sleep(0.01)
-            server.behaviour.ttft = 0
-            answered = await send(served, *said)
-            assert await list_threads(address) == [answered.headers["x-thread-id"]]
-            said += [answered.parse().choices[0].message.content, "And who handles claims?"]
-
-
-async def read_all(served: Served, said: list[str], *, streamed: bool) -> None:
-    response = (await send(served, *said, timeout=0.5, stream=streamed)).parse()
-    async for _ in response:
-        pass
-
-
-async def list_threads(address: str) -> list[str]:
-    async with httpx.AsyncClient() as client:
-        return [each["thread_id"] for each in (await client.get(f"{address}/api/threads")).json()["threads"]]
 
 
 async def test_a_conversation_that_nobody_knows_is_understood_from_its_messages(served: Served) -> None:

@@ -58,13 +58,6 @@ class Asked:
         if self._is_whole:
             await self._index.remember(_extend(self.key, answer.strip()), self.run.thread_id)
 
-    async def leave(self) -> None:
-        """Stop the run of a client that has left. Where it sends the same again, as SDKs do after a time-out, that goes
-        on in the thread."""
-        if self._is_whole:
-            await self._index.remember(self.key, self.run.thread_id)
-        await self.stop()
-
     async def stream(
         self,
         begun: Iterable[bytes],
@@ -92,7 +85,7 @@ class Asked:
                 yield end
         finally:
             if is_stopped_by_leaving and not ended:
-                await finish(self.leave)
+                await finish(self.stop)
 
 
 async def ask_last(
@@ -107,24 +100,22 @@ async def ask_last(
     is_new: bool = False,
 ) -> Asked:
     """Ask the last question of a conversation (role and text), in the thread if one is named. Otherwise, where it is a
-    conversation that we have answered, or a question whose client has left, its thread goes on; where not, also because
-    the client has edited it, a new thread begins with it, and so where it `is_new`. One that is not sent whole is not
-    recognised by its messages later.
+    conversation that we have answered, its thread goes on; where not, also because the client has edited it, a new
+    thread begins with it, and so where it `is_new`. One that is not sent whole is not recognised by its messages later.
     Raises `InputError`, and what `RunManager.start` raises."""
     exchanges, question = split_conversation(said)
     caller, manager = get_caller(request), get_run_manager(request)
     scope = Scope(caller.enter(workspace), groups=caller.groups)
     key = _extend(digest([scope.workspace_id, caller.name]), *chain.from_iterable(exchanges))
-    asked_key = _extend(key, question)
-    if thread_id is None and not is_new:
-        thread_id = await index.find(asked_key) or (await index.find(key) if exchanges else None)
+    if exchanges and thread_id is None and not is_new:
+        thread_id = await index.find(key)
     ask = Ask(question, scope, thread_id, mode, history=make_turns(exchanges), caller=caller)
     run = await manager.start(ask)
-    # Its thread has gone on. Only now: a client that is refused comes back with the same conversation.
-    for gone in (asked_key, key) if exchanges else (asked_key,):
-        await index.forget(gone)
+    if exchanges:
+        # Its thread has gone on. Only now: a client that is refused comes back with the same conversation.
+        await index.forget(key)
     events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
-    return Asked(run, events, stop, asked_key, index, is_whole)
+    return Asked(run, events, stop, _extend(key, question), index, is_whole)
 
 
 def make_turns(exchanges: Iterable[tuple[str, str]]) -> list[Turn]:

@@ -227,7 +227,7 @@ async def answer_whole(
     """Wait for the answer and describe it. A client that leaves has stopped its run."""
     followed = await collect_while_connected(request, events)
     if followed is None:
-        await asked.leave()
+        await asked.stop()
         return Response(status_code=GONE)
     ended, _ = followed
     if ended["type"] == "error":
