@@ -42,6 +42,8 @@ class Behaviour(faults.Behaviour):
     most_inputs: int = 2048
     longest_input: int | None = None
     """Characters; a longer text is 400."""
+    fails_at: str = ""
+    """What fails (500) in a text, as some models do."""
     seconds: float = 0.0
     """Before a reply."""
 
@@ -100,6 +102,8 @@ class EmbeddingsServer(faults.ModelServer):
             return refuse(400, "'$.input' is invalid: it cannot hold an empty string.")
         if len(texts) > self.behaviour.most_inputs:
             return refuse(400, f"'$.input' is invalid: the array has more than {self.behaviour.most_inputs} elements.")
+        if self.behaviour.fails_at and any(self.behaviour.fails_at in text for text in texts):
+            return refuse(500, "failed to encode response: json: unsupported value: NaN")
         longest = self.behaviour.longest_input
         if longest is not None and any(len(text) > longest for text in texts):
             return refuse(400, f"This model's maximum context length is {longest} tokens.", "context_length_exceeded")

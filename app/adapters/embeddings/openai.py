@@ -8,6 +8,7 @@ The adapter learns this from their refusals and remembers it.
 
 import asyncio
 import base64
+import logging
 import re
 import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import ModelUsage, UsageSink
 from domain.text.storable import replace_surrogates
+
+logger = logging.getLogger("askgraph.embeddings")
 
 MAX_DIMENSION = 4_000
 """Largest dimension of a vector index in half precision (pgvector)."""
@@ -212,7 +215,8 @@ class OpenAIEmbedder:
     async def _request(
         self, server: openai.AsyncOpenAI, texts: Sequence[str], kind: _Kind, sink: UsageSink | None
     ) -> Vector:
-        """Request the vectors of the texts: in one request, or in several if the server accepts fewer texts at once."""
+        """Request the vectors of the texts: in one request, or in several if the server accepts fewer texts at once, or
+        fails at one of them, which then has the vector of an empty text."""
         while len(texts) <= self._texts:
             # A lone surrogate cannot be sent, and an empty text is refused.
             inputs = [kind.prefix + (replace_surrogates(text)[: self._characters] or " ") for text in texts]
@@ -227,9 +231,17 @@ class OpenAIEmbedder:
                     extra_body=kind.fields,
                 )
             except openai.APIStatusError as error:
-                if not self._learn(error, inputs, sent_dimensions=sends_dimensions):
+                if self._learn(error, inputs, sent_dimensions=sends_dimensions):
+                    continue
+                if error.status_code != 500 or not any(texts):
                     raise
-                continue
+                # One text may be what it fails at. All attempts were made for it: the parts need no more.
+                server = server.with_options(max_retries=0)
+                if len(texts) > 1:
+                    break
+                vector = await self._request(server, [""], kind, sink)
+                logger.warning("%s fails at a passage, which is found by words only: %s", self.name, texts[0][:80])
+                return vector
             if sink is not None:
                 sink.record(self._measure(reply))
             return self._read(reply, len(texts))

@@ -142,6 +142,15 @@ async def test_a_server_that_takes_few_texts_and_short_ones(model: OpenAIEmbedde
     assert len(server.requests) - asked == 3, "what the server takes is remembered"
 
 
+async def test_a_text_that_the_model_fails_at_keeps_no_other_waiting(
+    model: OpenAIEmbedder, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.behaviour.fails_at = "NaN"
+    vectors = await model.embed_passages([PARIS, BREAD, "NaN in it", PARIS, BREAD])
+    np.testing.assert_allclose(vectors[[0, 1]], vectors[[3, 4]], atol=1e-4)
+    assert "NaN in it" in caplog.text
+
+
 async def test_what_a_call_costs_is_recorded_once(model: OpenAIEmbedder) -> None:
     sink = Sink()
     await model.embed_query(PARIS, sink)
