@@ -213,6 +213,12 @@ class Settings(BaseSettings):
             for provider in ("openai", *PACKAGES)
         }
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _strip(cls, value: Any) -> Any:
+        """A key is often copied with the end of its line, which no header may hold."""
+        return value.strip() if isinstance(value, str) else value
+
     @field_validator("retention", mode="before")
     @classmethod
     def _read_policy(cls, value: Any) -> Any:

@@ -1,8 +1,11 @@
-"""Bounds what the server at the other end of an HTTP client sends."""
+"""Bounds what the server at the other end of an HTTP client sends, and who is asked without a proxy."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx2
+
+DIRECT = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
+"""Mounts of clients that ask servers of this machine themselves, whatever `HTTP_PROXY` says."""
 
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
 """Header of clients whose responses are bounded."""

@@ -24,7 +24,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
-from app.adapters.bounded_http import UNCOMPRESSED, OversizedResponse, bound_responses
+from app.adapters.bounded_http import DIRECT, UNCOMPRESSED, OversizedResponse, bound_responses
 from app.adapters.chat.judgements import read_judgement
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
@@ -73,7 +73,11 @@ TOKEN_CHARACTERS = 10
 tokens, and some models never end."""
 MOST_WAITED_FOR = 1000
 """Characters of a streamed piece that go on at once, so that other work gets its turn."""
-BOUNDED: Mapping[str, Any] = {"headers": UNCOMPRESSED, "event_hooks": bound_responses(2_000_000, 16_000_000)}
+BOUNDED: Mapping[str, Any] = {
+    "headers": UNCOMPRESSED,
+    "event_hooks": bound_responses(2_000_000, 16_000_000),
+    "mounts": DIRECT,
+}
 """Options of a provider's HTTP client: bounds in bytes, for all thoughts and wrappings beside the words."""
 
 TAIL = 2.0

@@ -21,6 +21,7 @@ import numpy as np
 import openai
 from openai.types import CreateEmbeddingResponse
 
+from app.adapters.bounded_http import DIRECT
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
@@ -146,6 +147,7 @@ class OpenAIEmbedder:
             base_url=base_url,
             timeout=PASSAGE_SECONDS,
             max_retries=PASSAGE_RETRIES,
+            http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT),
         )
         self._query, self._passage = _find_kinds(self.model)
         self._sends_dimensions = dimension != native

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
+from app.adapters.chat.langchain import BOUNDED
 from app.adapters.chat.openai import OpenAIChat
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
@@ -63,6 +64,14 @@ async def test_an_address_may_be_whole_as_a_portal_shows_it(server: OpenAIServer
         {"api-version": "2024-06-01"},
     )
     assert model.server.default_headers["api-key"] == "key"
+
+
+async def test_a_server_on_this_machine_is_asked_without_a_proxy(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with openai.DefaultAsyncHttpxClient(**BOUNDED) as http:
+        assert await read(chat(server, http))
 
 
 async def test_a_stream_that_is_left_has_cost_its_pictures(model: OpenAIChat) -> None:
