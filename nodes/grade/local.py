@@ -44,6 +44,8 @@ _SURE = 0.7
 """Share of the probability that a quote holds, against all other units, from which it may be sure. Of answers at .8 or
 more, 78 of 80 are right that hold it or a figure that is asked for, and 28 of 38 others (five sets of documents)."""
 
+_OF_ANOTHER = 0.59
+"""Confidence of a quote of another subject than the question's, at most. Chosen: it is answered with a caveat."""
 _RIVAL = 0.75
 """Share of the most probable unit from which one outside the quote leaves a figure unsure: both may be meant. Of four
 judged sets of documents (A to E of 2026-11-28) it takes the two wrong figures at .8 or more, and no right one."""
@@ -125,6 +127,8 @@ class LocalGrader:
             return confidence * _UNFIT
         if confidence < _FOUND and _is_one_of_many(scored, best[0]):
             return min(confidence, _PASSAGE)
+        if fit == "another":
+            return min(confidence, _OF_ANOTHER)
         others = np.delete(scored.shares, np.r_[quoted]).max(initial=0.0)
         has_figure = fit == "figure" and others < _RIVAL * scored.shares[quoted].max()
         is_sure = has_figure or (fit in ("figure", "open") and float(scored.shares[quoted].sum()) >= _SURE)

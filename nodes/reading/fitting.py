@@ -18,8 +18,9 @@ from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
 from nodes.reading.words import read_keys
 
-Fit = Literal["none", "unsure", "open", "figure"]
-"""Whether a quote can answer: not; it may, and is not seen to; perhaps; it has the figure that is asked for."""
+Fit = Literal["none", "another", "unsure", "open", "figure"]
+"""Whether a quote can answer: not; it is of another subject; it may, and is not seen to; perhaps; it has the figure
+that is asked for."""
 
 _WORD = re.compile(r"(?<![\w-])--?[^\W\d_][\w-]*|\w+(?:(?:::|[-.+/:])\w+)*")
 _NAME = re.compile(
@@ -69,8 +70,8 @@ def has_figure(question: str, text: str) -> bool:
 def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequence[Unit] = ()) -> Fit:
     """Return "none" where the best of the units lacks a name of the question, or they say no more than that, or they
     have no figure but those of a question that asks for a number or a time, or a row has none where that is asked for;
-    "figure" where they have one; "unsure" where they are not seen to have what is asked for. `units` are all that they
-    were chosen from."""
+    "figure" where they have one; "another" for a quote of another subject; "unsure" where they are not seen to have
+    what is asked for. `units` are all that they were chosen from."""
     asked, _ = split_carried(question)
     best = quoted[int(shares.argmax())]
     if share_names(question, read_whole(best)) < 1:
@@ -104,8 +105,9 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         or (best.kind != "table" and phrases["price"].search(asked) and not phrases["money"].search(said + told))
         # What is asked of the speakers is said of nobody in particular.
         or (phrases["ours"].search(asked) and not phrases["ours"].search(best.source["text"]))
-        or _is_about_another(asked, quoted, units, language)
     )
+    if _is_about_another(asked, quoted, units, language):
+        return "another"
     return "unsure" if is_doubtful else fit
 
 

@@ -19,8 +19,8 @@ from domain.errors import Unauthenticated
 from domain.people.access import Caller
 from tests.http_client import open_client
 
-SECRET = "7391"
-SAFE = "# Safe\n\n## Combination\nThe safe of the Tresor opens with the combination 7391.\n"
+SECRET = "K7391"
+SAFE = "# Safe\n\n## Combination\nThe safe of the Tresor opens with the combination K7391.\n"
 LAWN = "# Lawn\n\nThe lawn of the Kestrel is mown on Tuesdays.\n"
 ASKED = "With which combination does the safe of the Tresor open?"
 OTHER = "On which day is the lawn of the Kestrel mown?"

@@ -22,7 +22,7 @@ from domain.ports.question_sets import SetQuestion
 from domain.scope import Scope
 from tests.http_client import describe_api, open_client
 
-SECRET = "The vault of the Kestrel opens with the number 7731."
+SECRET = "The vault of the Kestrel opens with the number K7731."
 """Said in another workspace, and in a document of a group that the caller is not in."""
 HARMLESS = "The lawn of the Kestrel is mown on Tuesdays."
 
@@ -85,7 +85,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /api/replays/plan": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
     "get /api/sets": Endpoint("debug", IN_WORKSPACE),
     "put /api/sets/{set_name}/questions/{run_id}": Endpoint(
-        "debug", IN_WORKSPACE | {"json": {"question": "Is it open?", "answers": ["7731"]}}, ("run",)
+        "debug", IN_WORKSPACE | {"json": {"question": "Is it open?", "answers": ["K7731"]}}, ("run",)
     ),
     "delete /api/sets/{set_name}/questions/{run_id}": Endpoint("debug", IN_WORKSPACE, ("set", "run")),
     "post /api/sets/{set_name}/runs": Endpoint("debug", IN_WORKSPACE | {"json": {}}, ("set",)),
@@ -334,7 +334,7 @@ async def fill(
         done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))
     assert done["type"] == "done"
     steps = await services.make_history_reader().read(workspace, done["thread_id"])
-    name, question = f"set-{uuid4()}", SetQuestion(done["run_id"], "How does the vault open?", ["7731"], True)
+    name, question = f"set-{uuid4()}", SetQuestion(done["run_id"], "How does the vault open?", ["K7731"], True)
     await services.sets.put(workspace, name, question)
     return {
         "set": name,
@@ -503,7 +503,7 @@ async def test_a_question_is_answered_from_what_the_caller_may_read(service: Ser
             responded = await service.client.post("/v1/responses", json=protocol | {"input": text})
             for response in (asked, completed, responded, chatted):
                 assert response.status_code == 200
-                assert ("7731" in response.text) == tells, groups
+                assert ("K7731" in response.text) == tells, groups
 
 
 async def test_a_conversation_is_not_continued_by_those_who_may_not_read_it(service: Service) -> None:
@@ -511,7 +511,7 @@ async def test_a_conversation_is_not_continued_by_those_who_may_not_read_it(serv
     asked = {"question": "And what else?", "workspace": "mine", "thread_id": service.hidden["thread"]}
     response = await service.client.post("/api/chat", json=asked, headers={"Accept": "application/json"})
     assert response.status_code == 404
-    assert "7731" not in response.text
+    assert "K7731" not in response.text
 
 
 async def test_open_endpoints_answer_anybody(service: Service) -> None:

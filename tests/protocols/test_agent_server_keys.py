@@ -99,7 +99,7 @@ async def test_messages_that_are_set_are_open_to_those_who_may_read_them(service
     await services.library.ingestion.add("default", "handbook.md", HANDBOOK, groups=["board", "staff"])
     uhu = await services.library.ingestion.add("default", "uhu.md", b"# Uhu\n\nThe Uhu team meets on Thursdays.")
     only: Any = {"document_ids": [uhu.document_id]}
-    said: Any = {"messages": [{"type": "human", "content": "The vault opens with 7731."}]}
+    said: Any = {"messages": [{"type": "human", "content": "The vault opens with K7731."}]}
     async with (
         serve_services(services) as address,
         get_client(url=f"{address}/langgraph", api_key=tokens[0]) as board,
@@ -107,9 +107,9 @@ async def test_messages_that_are_set_are_open_to_those_who_may_read_them(service
     ):
         begun = (await board.threads.create())["thread_id"]
         await board.threads.update_state(begun, said)
-        assert "7731" in str(await board.threads.search())
-        assert "7731" not in str(await staff.threads.search())
-        assert "7731" not in str(await staff.threads.get_state(begun))
+        assert "K7731" in str(await board.threads.search())
+        assert "K7731" not in str(await staff.threads.search())
+        assert "K7731" not in str(await staff.threads.get_state(begun))
         # Nor does anything remain of an answer whose document is no longer theirs.
         thread_id = (await staff.threads.create())["thread_id"]
         await staff.runs.wait(thread_id, "fast", input={"question": "When does the Uhu team meet?"}, context=only)

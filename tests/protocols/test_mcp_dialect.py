@@ -183,7 +183,7 @@ async def test_keys_are_bearer_tokens(served: Served) -> None:
         with pytest.raises(MCPError, match="There is no workspace 'default'"):
             await client.read_resource(f"askgraph://documents/default/{served.library['Station handbook']}")
     uploaded = await served.services.library.ingestion.add(
-        "default", "vault.md", b"# Vault\n\nIt opens with 7731.", groups=["board"]
+        "default", "vault.md", b"# Vault\n\nIt opens with K7731.", groups=["board"]
     )
     hidden = str(uploaded.document_id)
     staff = await make("staff", rights=frozenset({"ask"}), groups=frozenset({"staff"}))
@@ -196,7 +196,7 @@ async def test_keys_are_bearer_tokens(served: Served) -> None:
             ("list_documents", {}),
         ):
             said = read(await client.call_tool(tool, arguments))
-            assert "7731" not in said
+            assert "K7731" not in said
             assert "Vault" not in said
         assert "Vault" not in [each.title for each in (await client.list_resources()).resources]
     uploader = await make("uploader", rights=frozenset({"ingest"}))
