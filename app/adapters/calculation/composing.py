@@ -2,8 +2,7 @@
 
 Each word of the question has to be accounted for: by an operator ("highest", "how many", "more than"), a header, a
 cell, or what the table is called. A word that is not may be a condition that the table knows nothing of, and then its
-figures answer another question. Groups, spans of two figures, different values and units won nothing on unseen tables.
-"""
+figures answer another question."""
 
 import re
 from collections import defaultdict
