@@ -16,10 +16,6 @@ from domain.text.sentences import split_block
 from domain.text.tables import is_row
 from domain.text.terms import analyse
 
-DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
-THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUMENT_NOUN}"
-"""Patterns for words with which an English answer speaks of the documents as such."""
-
 BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)[^*_\n\d]+(?<![.!?…\s])(?P=mark)")
 """A line in bold that ends no sentence and has no figure: a heading, though nothing marks it as one."""
 

@@ -30,6 +30,8 @@ _NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?"
 _LABEL = rf"(?:(?:{'|'.join(_WORDS)})(?:[_-]id)?[\s:_-]*#?|#)?"
 _NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
+_ISSUE = re.compile(r"\s*#(\d+)")
+"""A number as lists of issues have it, which is a marker only where there is such a source."""
 _FULL_WIDTH = re.compile(rf"\s*({_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*)\s*(?:†[^【】\n]*)?", re.IGNORECASE)
 _ROUND = re.compile(rf"\s*sources?\s*:?\s*#?{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
 _CLOSING = {"[": "]", "【": "】", "(": ")"}
@@ -255,11 +257,7 @@ class _Scanner:
                 number = self._by_id.get(chunk_id) or (int(chunk_id) if re.fullmatch(r"\d{1,9}", chunk_id) else 0)
                 numbers.append(number)
         elif _NUMBERED.fullmatch(content):
-            if (
-                content.lstrip().startswith("#")
-                and not 1 <= int(re.sub(r"\D.*", "", content.lstrip(" #"))) <= self._count
-            ):
-                # A number of a list of issues.
+            if (issue := _ISSUE.match(content)) and not 1 <= int(issue[1]) <= self._count:
                 return None
             for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", content):
                 numbers.extend(range(int(first), min(int(last or first), self._count) + 1))

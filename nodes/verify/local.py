@@ -16,7 +16,7 @@ import numpy as np
 
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Align, Check
-from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
+from domain.text.claims import is_statement, read_documents
 from domain.text.markers import strip_markers
 from domain.text.terms import STOP_WORDS
 from nodes.reading.contrast import denies, has_opposite, share_matter
@@ -53,8 +53,8 @@ _FIRST_PERSON = frozenset(str.split("i me my mine myself"))
 
 _FRAME = re.compile(
     rf"^\W*(?:(?:indeed|well|however|additionally|sorry)\b,?\s*|not sure\b,?\s*(?:but )?"
-    rf"|(?:according to|based on|in) the (?:\w+ )?{DOCUMENT_NOUN},?\s*"
-    rf"|{THE_DOCUMENTS} (?:(?:also|then|briefly|only) )*\w+s? (?:that )?)+",
+    rf"|(?:according to|based on|in) the (?:\w+ )?(?:documents?|sources?|passages?|texts?|context|articles?),?\s*"
+    rf"|{read_documents('en').pattern} (?:(?:also|then|briefly|only) )*\w+s? (?:that )?)+",
     re.IGNORECASE,
 )
 """Framing words that are the speaker's, at the start of a claim."""
