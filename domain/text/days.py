@@ -1,8 +1,9 @@
 """Days and months as texts write them: "2025-03-04", "04.03.2025", "4 March 2025" and "March 4, 2025" are the same."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import cache
 
 from domain.text.languages import LANGUAGES, Language, fold, read_words
 
@@ -59,9 +60,15 @@ def _read_days(text: str) -> Iterator[tuple[str, date, bool]]:
             end = found.end()
 
 
+@cache
+def _read_months() -> Sequence[tuple[str, int]]:
+    """Return the names of the months in all of our languages, with their numbers."""
+    return [(each, n) for language in LANGUAGES for n, each in enumerate(read_words(language).months, start=1)]
+
+
 def _read_month(name: str) -> int:
     """Return the number of a month by its name in any of our languages, or the beginning of that; 0 where it may be one
     of several."""
-    names = [(each, n) for language in LANGUAGES for n, each in enumerate(read_words(language).months, start=1)]
+    names = _read_months()
     numbers = {n for each, n in names if each == name} or {n for each, n in names if each.startswith(name)}
     return numbers.pop() if len(numbers) == 1 else 0

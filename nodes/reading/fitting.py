@@ -50,8 +50,10 @@ def _list_names(question: str) -> tuple[re.Pattern[str], ...]:
 
 def share_names(question: str, text: str) -> float:
     """Return the share of the identifiers, versions and years of the question that the text has; 1 without any."""
-    names, folded = _list_names(question), "\n".join((text, *spell_days(text))).casefold()
-    return sum(name.search(folded) is not None for name in names) / len(names) if names else 1.0
+    if not (names := _list_names(question)):
+        return 1.0
+    folded = "\n".join((text, *spell_days(text))).casefold()
+    return sum(name.search(folded) is not None for name in names) / len(names)
 
 
 def read_whole(unit: Unit) -> str:
@@ -61,9 +63,15 @@ def read_whole(unit: Unit) -> str:
     return "\n".join((unit.whole, *unit.context, path, unit.section, source.get("source", "")))
 
 
+@lru_cache(maxsize=256)
+def _list_figures(question: str) -> frozenset[str]:
+    """Return the figures of the question. Cached, because each unit is compared with them."""
+    return frozenset(figure.strip("v.,") for figure in _FIGURE.findall(" ".join((question, *spell_days(question)))))
+
+
 def has_figure(question: str, text: str) -> bool:
     """Return True where the text has a figure that the question has not."""
-    own = {figure.strip("v.,") for figure in _FIGURE.findall(" ".join((question, *spell_days(question))))}
+    own = _list_figures(question)
     return any(figure.strip("v.,") not in own for figure in _FIGURE.findall(text, find_item(text)))
 
 
