@@ -4,11 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
-from typing import cast
-from uuid import uuid4
 
+from app.answering.locally import answer_locally
 from app.modes import find_mode
 from domain.documents import Document
 from domain.library.browsing import View
@@ -16,10 +14,8 @@ from domain.library.where import Where
 from domain.ports.documents import DocumentStore
 from domain.profile import Profile
 from domain.scope import Scope
-from domain.state import AnswerState, TurnInput
 from domain.text.starters import Starter, make_starters
-from graphs.answer import build_answer_graph
-from nodes.context import Context, Models
+from nodes.context import Context
 
 MOST = 3
 """Questions that are proposed at most."""
@@ -32,8 +28,6 @@ _LONGEST = 100_000
 _REMEMBERED = 256
 
 _ANYWHERE = Where.parse('path >= ""')
-
-_build_graph = cache(build_answer_graph)
 
 Work = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -85,14 +79,7 @@ class Starters:
 
     async def _is_answered(self, starter: Starter, document: Document, scope: Scope, context: Context) -> bool:
         """Ask it without a language model, which would cost something."""
-        turn = TurnInput(
-            run_id=str(uuid4()),
-            question=starter.question,
-            scope=scope.to_json(),
-            mode="standard",
-            profile=find_mode(self.modes, "standard").model_dump(),
-        )
-        state = cast(AnswerState, await _build_graph().ainvoke(turn, context=replace(context, models=Models())))
+        state = await answer_locally(starter.question, scope, find_mode(self.modes, "standard"), context)
         first, last = starter.answer
         return (
             state["outcome"] == "answered"

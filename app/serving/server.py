@@ -13,11 +13,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import FrameType
-from uuid import uuid4
 
 import uvicorn
 from sse_starlette.sse import AppStatus
 
+from app.answering.locally import answer_locally
 from app.answering.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.samples import FOLDER
@@ -35,9 +35,7 @@ from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks
 from domain.profile import MODES
 from domain.scope import Scope
-from domain.state import TurnInput
 from domain.text.dictionary import CORRECT_EVERYWHERE, read_dictionary
-from graphs.answer import build_answer_graph
 from nodes.context import Models
 
 logger = logging.getLogger("askgraph.serving")
@@ -143,12 +141,10 @@ async def load_samples(services: Services) -> None:
 async def answer_once(services: Services) -> None:
     """Answer a question without a model, and keep nothing of it: patterns are then compiled and queries prepared, for
     which the first reader would wait as long as for a fast model's first word."""
-    run_id, scope, mode = str(uuid4()), Scope("default").to_json(), MODES["fast"]
-    turn = TurnInput(run_id=run_id, question=SAMPLE_QUESTION, scope=scope, mode=mode.name, profile=mode.model_dump())
     # Not with the calculator, whose process ends when nobody asks it.
-    context = replace(services.make_context(), models=Models(), calculator=None)
+    context = replace(services.make_context(), calculator=None)
     try:
-        await build_answer_graph().ainvoke(turn, context=context)
+        await answer_locally(SAMPLE_QUESTION, Scope("default"), MODES["fast"], context)
     except Exception:  # whatever it was, the first reader will be told
         logger.info("the question at start was not answered", exc_info=True)
 
