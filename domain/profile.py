@@ -3,10 +3,11 @@
 A turn copies its profile into the state. So a saved run records its settings, and a fork may change any of them.
 """
 
+import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from domain.errors import FilterError
 from domain.execution.budget import Budget
@@ -148,8 +149,14 @@ class ResearchKnobs(_Knobs):
     """Tokens that its model may write each time."""
 
 
-FunctionName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,19}\.[A-Za-z0-9_-]{1,42}$")]
-"""SERVER.FUNCTION. With two underscores for the dot it is a name that providers accept for a tool: 64 characters."""
+def _check_function(name: str) -> str:
+    if re.fullmatch(r"[^\s.]{1,64}\.\S{1,128}", name) is None:
+        raise ValueError(f"{name!r} is not SERVER.FUNCTION, with at most 64 and 128 characters and no blanks")
+    return name
+
+
+FunctionName = Annotated[str, AfterValidator(_check_function)]
+"""SERVER.FUNCTION: all that MCP allows, dots included."""
 
 
 class FunctionKnobs(_Knobs):

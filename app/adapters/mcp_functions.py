@@ -235,7 +235,7 @@ def _read(result: CallToolResult) -> str:
             case EmbeddedResource(resource=TextResourceContents() as resource):
                 parts.append(resource.text)
             case ResourceLink():
-                parts.append(f"{block.title or block.name}: {block.uri}")
+                parts.append(": ".join(filter(None, (block.title or block.name, str(block.uri), block.description))))
             case _:
                 parts.append(f"({block.type}: not shown)")
     if not parts and result.structured_content is not None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -109,7 +110,11 @@ def _make_source(call: OutsideCall, text: str) -> Source:
 
 
 def _name_tool(name: str) -> str:
-    return name.replace(".", "__", 1)
+    """Return the name by which models know the function: they take 64 characters, and no dot."""
+    plain = name.replace(".", "__", 1)
+    if re.fullmatch(r"[a-z0-9-]+__[A-Za-z0-9_-]+", plain) and len(plain) <= 64:
+        return plain
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', plain)[:55]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _write(arguments: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from tests.wire.mcp import TOKEN, serve_on_call
 
 PROGRAM = """
 from mcp.server import MCPServer
+from mcp.types import CallToolResult, EmbeddedResource, ResourceLink, TextResourceContents
 from pydantic import BaseModel
 class Place(BaseModel):
     city: str = "Basel"
@@ -22,6 +23,11 @@ server = MCPServer("stock")
 @server.tool()
 def weigh(part: Part) -> str:
     return ""
+@server.tool(name="reports.find")
+def find() -> CallToolResult:
+    within = TextResourceContents(uri="file:///q2", text="Q2: 4 million.")
+    link = ResourceLink(type="resource_link", name="q3", uri="file:///q3", description="Sales of autumn")
+    return CallToolResult(content=[EmbeddedResource(type="resource", resource=within), link])
 @server.tool()
 def count(article: str, place: Place | None = None) -> list[str]:
     import os
@@ -34,7 +40,9 @@ async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(mo
     monkeypatch.setenv("SECRET", "of the service")
     monkeypatch.setenv("STOCK", "of the program")
     monkeypatch.setattr(mcp_functions, "LIST_SECONDS", 60)
-    stock = McpServer(command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count", "weigh"])
+    stock = McpServer(
+        command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count", "weigh", "reports.find"]
+    )
     functions = McpFunctions({"stock": stock})
     found = await functions.list_functions(DEFAULT_SCOPE, ["stock.count", "stock.weigh", "stock.remove", "other.count"])
     assert [each.name for each in found.functions] == ["stock.count"]
@@ -48,6 +56,8 @@ async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(mo
     result = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 60, 10_000)
     assert result.text.startswith("bolt: 12 12")
     assert result.text.endswith("no secret\nof the program")
+    read = await functions.call(DEFAULT_SCOPE, "stock.reports.find", {}, 60, 10_000)
+    assert read.text == "Q2: 4 million.\nq3: file:///q3: Sales of autumn"
     cut = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 60, 20)
     assert cut.text == f"{result.text[:20]}…"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic import ValidationError
 
 from app.answering.requests import Ask, collect, read_events
 from app.settings import Settings
@@ -17,7 +19,9 @@ from app.workbench.replay.replay import Replay
 from domain.errors import ConfigurationError
 from domain.events import Done, Event
 from domain.history.lineage import ReadDocuments, find_lineage
+from domain.profile import FunctionKnobs, Profile
 from domain.state import AnswerState
+from nodes.use_tool.functions import make_function_tools
 from tests.asking import ask_for_events, read_state, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.mcp import TOKEN, OnCall, serve_on_call
@@ -204,6 +208,23 @@ async def test_a_workspace_that_may_not_call_a_server_is_not_offered_it(settings
     assert "is connected here" in list_results(events)[0]
     assert outside.on_call.requests == 0
     assert done["warnings"] == ["No MCP server 'on-call' is connected here."]
+
+
+def test_models_know_each_function_by_a_short_name_of_its_own() -> None:
+    long = "report_of_all_quarters_since_the_founding_of_the_company_in_"
+    names = [
+        "on-call.find",
+        "on-call.reports.find",
+        "on-call.reports_find",
+        f"My_Stock.{long}1990",
+        f"My_Stock.{long}1991",
+    ]
+    tools = make_function_tools(Profile(name="team", functions=FunctionKnobs(names=names)))
+    assert [*tools][0::2][:2] == ["on-call__find", "on-call__reports_find"]
+    assert len(tools) == len(names)
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", each) for each in tools)
+    with pytest.raises(ValidationError, match="is not SERVER"):
+        FunctionKnobs(names=["find"])
 
 
 @pytest.mark.parametrize(
