@@ -143,6 +143,7 @@ async def test_the_text_ends_with_the_sources_where_the_model_is_named_so(served
     assert "".join([chunk.choices[0].delta.content or "" async for chunk in streamed.parse()]) == text
     [address] = whole.citations
     assert address.startswith(f"{served.address}/ask/api/documents/")
+    assert streamed.headers["location"].startswith("/ask/api/runs/")
     assert text.endswith(f"- [1] Station handbook › Warranty: {address}")
     async with httpx.AsyncClient(headers={"Accept": "text/html"}) as browser:
         assert (await browser.get(address.replace("/ask/", "/"))).text.startswith("#")

@@ -5,6 +5,7 @@ a name of its own that points to this machine (DNS rebinding). The first is refu
 the second by `Host`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -31,9 +32,19 @@ _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
+_PREFIX = re.compile(r"(/[\w.~-]{1,100}){1,10}")
+
+
+def read_prefix(headers: Headers) -> str:
+    """Return what a proxy has taken from the path, as `/ask`; empty where none says so."""
+    prefix = f"/{headers.get('x-forwarded-prefix', '').strip('/')}"
+    return prefix if _PREFIX.fullmatch(prefix) else ""
+
+
 class Perimeter:
     """Refuses requests of foreign hosts and origins, answers HEAD like GET and addresses that end with a slash like
-    those without, and adds `HEADERS` to every response."""
+    those without, adds `HEADERS` to every response, and to an address of ours in `Location` what a proxy took from it.
+    """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
         """`hosts` are the names of this service besides those of the machine itself; `*.example.com` stands for all
@@ -53,7 +64,7 @@ class Perimeter:
 
         async def send_protected(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _protect(message)
+                _protect(message, read_prefix(headers))
             await send(message)
 
         if not self._is_ours(host):
@@ -119,10 +130,14 @@ def _is_cross_origin(headers: Headers, host: str) -> bool:
     return origin is not None and origin.partition("://")[2].lower() != host.lower()
 
 
-def _protect(message: Message) -> None:
-    """Add the headers that the response lacks."""
-    given = {name for name, _ in message["headers"]}
-    message["headers"] = [*message["headers"], *(header for header in _RAW_HEADERS if header[0] not in given)]
+def _protect(message: Message, prefix: str) -> None:
+    """Add the headers that the response lacks, and the prefix to an address of ours."""
+    own = [
+        (name, prefix.encode() + value if name == b"location" and value.startswith(b"/api/") else value)
+        for name, value in message["headers"]
+    ]
+    given = {name for name, _ in own}
+    message["headers"] = [*own, *(header for header in _RAW_HEADERS if header[0] not in given)]
 
 
 def _leave_out_body(send: Send) -> Send:

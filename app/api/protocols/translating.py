@@ -1,12 +1,12 @@
 """Translates a run's events for protocols that only add to a text, and its citations into addresses."""
 
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import orjson
 from fastapi import Request
 
+from app.api.perimeter.perimeter import read_prefix
 from domain.documents import Citation, name_cited
 from domain.errors import ModelRefused
 from domain.events import RESTART, Done, Event, ToolReturned
@@ -22,13 +22,11 @@ why."""
 
 SOURCES = "\n\n---\n\n**Sources and notes**\n"
 """Opens the list of sources behind an answer, for clients that show nothing but text."""
-_PREFIX = re.compile(r"(/[\w.~-]{1,100}){1,10}")
 
 
 def read_base_url(request: Request) -> str:
     """Return the address at which the client reached us, also where a proxy has taken a prefix from the path."""
-    prefix = request.headers.get("x-forwarded-prefix", "").strip("/")
-    return f"{request.base_url}{prefix}/" if _PREFIX.fullmatch(f"/{prefix}") else str(request.base_url)
+    return str(request.base_url) + f"{read_prefix(request.headers)}/"[1:]
 
 
 def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
