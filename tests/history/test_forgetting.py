@@ -319,6 +319,17 @@ async def test_a_table_without_a_sentence_is_looked_for_by_its_numbers(services:
     assert (await services.library.documents.get("default", other)) is not None
 
 
+async def test_what_it_asks_itself_goes_where_it_was_asked(services: Services) -> None:
+    asked = ["Why was Plinkadoon Vuxwell dismissed in spring?", "Who stole the silver spoons of Plinkadoon Vuxwell?"]
+    body = f"# Ledger\n\n## {asked[0]}\n\n{'Nobody knows it. ' * 300}\n\n- **Who** stole the silver spoons of"
+    report = await services.library.ingestion.add("default", "ledger.md", f"{body} Plinkadoon Vuxwell?\n".encode())
+    for question in asked:
+        await ask(services, question, mode="fast")
+    erasure = await services.make_forgetting().forget_document("default", str(report.document_id))
+    assert not erasure.found
+    assert find(await dump(services), *asked, "Plinkadoon Vuxwell") == []
+
+
 async def test_a_copy_in_another_document_is_neither_left_nor_erased(services: Services) -> None:
     text = "# Copy\n\nThe quintuple lantern of Barrowmere burns whale oil on alternate Sundays."
     mine, other = await add(services, "a.md", text), await add(services, "b.md", text, "beta")

@@ -18,6 +18,7 @@ from app.adapters.postgres.queue.leases import UNFINISHED
 from app.adapters.postgres.retention import DELETE_RUNS, DELETE_STATES, DELETE_TAPES, DELETE_THREADS, THESE, delete, run
 from domain.errors import ThreadBusy, UnknownThread
 from domain.history.erasure import ERASED, Erasable, Erasure, Found, Needles, write_notice
+from domain.text.blocks import plain_text
 from domain.text.sentences import split_sentences
 
 SENTENCES = 40
@@ -27,6 +28,9 @@ _SHORTEST = 25
 
 _ESCAPED = re.compile(r'["\\\n\t]')
 """What JSON escapes."""
+_HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
+_SIGNS = re.compile(r"\*+|^[ \t]*(?:[-+]|\d+[.)])[ \t]+", re.MULTILINE)
+"""What Markdown adds to a text, besides what `plain_text` leaves out."""
 _TOKEN = re.compile(r"(?=\S*\d)[^\W_](?:\w|[.,:/-](?=\w)){4,}")
 """Five characters or more with a digit."""
 
@@ -315,8 +319,11 @@ class PostgresEraser:
         if not rows:
             return None
         kept = [orjson.loads(zstandard.decompress(row["needles"])) for row in rows if row["needles"]]
-        sentences = _sample(_list_sentences(row["text"] for row in rows))
-        tokens = [] if sentences else _sample(token[0] for row in rows for token in _TOKEN.finditer(row["text"]))
+        texts = [row["text"] for row in rows]
+        # Headings are proposed and asked as they stand.
+        headings = _list_sentences(heading for text in texts for heading in _HEADING.findall(text))
+        sentences = [*_sample(headings), *_sample(_list_sentences(texts))]
+        tokens = [] if sentences else _sample(token[0] for text in texts for token in _TOKEN.finditer(text))
         elsewhere = await self._find_elsewhere([*sentences, *tokens], workspace_id, document_id=named)
 
         def join(name: str, more: Iterable[str]) -> tuple[str, ...]:
@@ -449,8 +456,10 @@ def _name_threads(workspace_id: str, thread_ids: Sequence[str]) -> dict[str, Any
 
 
 def _list_sentences(texts: Iterable[str]) -> list[str]:
-    """Return what is long enough to belong to one text: sentences, or the parts of them that JSON does not escape."""
-    sentences = (text[start:end] for text in texts for start, end in split_sentences(text))
+    """Return what is long enough to belong to one text: sentences, or the parts of them that JSON does not escape; as
+    they stand, and as they are shown and asked."""
+    forms = (form for text in texts for form in (text, _SIGNS.sub("", plain_text(text))))
+    sentences = (form[start:end] for form in forms for start, end in split_sentences(form))
     parts = (part.strip() for sentence in sentences for part in _ESCAPED.split(sentence))
     return [part for part in dict.fromkeys(parts) if len(part) >= _SHORTEST]
 
