@@ -173,7 +173,7 @@ class Context:
         fitted = self.judges.embedding_model
         if self.embedder.name == fitted:
             return found
-        own, other = find_scale(self.embedder.name), find_scale(fitted)
+        own, other = find_scale(self.embedder.name, self.embedder.scale), find_scale(fitted)
 
         def read(cosine: float | None) -> float | None:
             return None if cosine is None or own is None or other is None else own.map(cosine, other)

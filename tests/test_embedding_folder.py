@@ -1,14 +1,17 @@
 """An embedding model of one's own: a folder that one setting names."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from app.adapters.embeddings.folder import FolderEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.settings import Settings, read_settings
 from app.wiring.library import open_embedding_again
 from app.wiring.services import open_services
 from domain.errors import ConfigurationError
+from domain.library.similarity import read_scales
 from domain.ports.embedding import Embedder
 from tests.asking import ask
 from tests.conftest import HANDBOOK, MANUAL
@@ -40,6 +43,9 @@ async def test_a_folder_replaces_the_model_that_ships_and_answers(settings: Sett
         assert done["warnings"] == []
         assert services.library.embedder.scale is not None
         assert services.library.embedder.scale.related == 0.7
+        # What the steps judge by reads it, too.
+        (read,) = services.make_context().read_cosines([cast(Any, {"dense": 0.7})])
+        assert read["dense"] == read_scales()[OnnxEmbedder.name].related
 
 
 async def test_a_package_is_named_like_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

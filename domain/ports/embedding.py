@@ -21,6 +21,8 @@ class Embedder(Protocol):
     name: str
     """Identifies the model; stored with the index, because vectors of two models cannot be compared."""
     dimension: int
+    scale: Scale | None
+    """The scale of its similarities, where the model itself tells it."""
 
     async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         """Shape (dimension,). Repeats are cheap."""
@@ -36,5 +38,3 @@ class ServedEmbedder(Embedder, Protocol):
     """True if it runs on this machine."""
     problem: str | None
     """Problem of the most recent call; None if it was answered."""
-    scale: Scale | None
-    """The scale of its similarities, where the model itself tells it."""

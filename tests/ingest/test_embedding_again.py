@@ -27,6 +27,7 @@ from app.ingest.encoding import TwoModelEncoder
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
+from domain.library.similarity import Scale
 from domain.ports.documents import PassageEncoder
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.models import UsageSink
@@ -137,6 +138,7 @@ class Meanwhile:
 
     name = "openai:meanwhile@384"
     dimension = 384
+    scale: Scale | None = None
 
     def __init__(self, model: OnnxEmbedder, happen: Callable[[], Awaitable[Any]]) -> None:
         self.model = model

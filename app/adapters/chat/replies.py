@@ -22,6 +22,8 @@ LONGEST_LINE = 1_000_000
 """Bytes of one line of a stream, which is one chunk."""
 
 _MOST_CALLS = 50
+_LONGEST_CALLS = 200_000
+"""Characters of the arguments of all calls. A reply with more of either has gone astray, and is ended."""
 _MOST_MARKS = 200
 """Marks of a reply that are looked for, each of which takes time for all that follows. Replies have a dozen."""
 _MOST_PARTS = 1000
@@ -216,8 +218,8 @@ class ReplyReader:
         self.calls: list[dict[str, Any]] = []
         """The calls in the field for them."""
         self._texts: list[str] = []
-        self._length = 0
-        """Characters of the text."""
+        self._length = self._called = 0
+        """Characters of the text, and of the arguments of calls."""
         self._repeats = False
         """True where each chunk has all text so far."""
         self._refuses = False
@@ -318,7 +320,11 @@ class ReplyReader:
                 continue
             name, arguments = function.get("name"), function.get("arguments")
             written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
-            if isinstance(name, str) and name and len(self.calls) < _MOST_CALLS:
+            if self._called > _LONGEST_CALLS or (name and len(self.calls) == _MOST_CALLS):
+                self.finish = self.finish or "length"
+                return
+            self._called += len(written)
+            if isinstance(name, str) and name:
                 called = _find_name(name, self._offered)
                 self.calls.append(
                     {"id": each.get("id"), "index": each.get("index"), "name": called, "arguments": written}

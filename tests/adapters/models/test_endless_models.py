@@ -162,6 +162,13 @@ async def test_calls_that_nobody_offered_are_dropped_from_a_stream(model: OpenAI
     chunks: list[Any] = [chunk async for chunk in model.client.astream("?")]
     assert "".join(chunk.text for chunk in chunks) == "Yes."
     assert not any(chunk.tool_call_chunks for chunk in chunks)
+    # Nor are they waited for.
+    for function in ({"name": "x", "arguments": "["}, {"arguments": "[" * 10_000}):
+        endless = event_of({"tool_calls": [{"index": 0, "id": "c", "function": function}]})
+        send(server, event_of(asked), event_of({"content": "Yes."}), then=endless)
+        sink = Sink()
+        assert await asyncio.wait_for(call(model, "stream", sink), 4) == "Yes."
+        assert sink.usage[0].full
 
 
 @pytest.mark.parametrize("odd", [{"choices": [None]}, {"choices": [{"delta": "hi"}]}, {"choices": [{"message": None}]}])

@@ -129,6 +129,7 @@ class NoEmbedder:
 
     name = "none"
     dimension = 1
+    scale = None
 
     async def embed_passages(self, *args: object) -> Any:
         raise EmbedderUnavailable
