@@ -33,6 +33,8 @@ _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b|\b\d\d?\.\d\d?\.")
 _NAME_AND_VALUE = 2
 _BESIDE = re.compile(r"(?=\b([^\W\d_]+)\.? ([^\W\d_]+))")
 """Two words with a space between them; matches overlap."""
+_NUMBERED = re.compile(r"(?<![\w.,-])([^\W\d_]{2,})[ -](\d+)(?![\w%]|[.,:/]\d)")
+"""A word with a number behind it, such as "fastify 3" or "Windows 11"."""
 _FIGURE = re.compile(r"(?<![\w.-])v?\d[\d.,]*|(?<=\d-)\d+")
 
 
@@ -108,6 +110,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         # A quote says neither yes nor no, nor that it is all.
         any(phrases[name].search(asked) for name in ("yes_no", "all"))
         or lacks_name(asked, (unit.text for unit in quoted if unit.kind != "code"))
+        or lacks_number(phrases["step"].sub("", asked), quoted)
         or (phrases["past"].search(asked) and not _YEAR.search(said + told))
         or (phrases["span"].search(asked) and not phrases["time"].search(said + told))
         or (best.kind != "table" and phrases["price"].search(asked) and not phrases["money"].search(said + told))
@@ -121,6 +124,14 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
 
 def _has_amount(asked: str, said: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
     return has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
+
+
+def lacks_number(asked: str, quoted: Sequence[Unit]) -> bool:
+    """Return True where a number that stands right behind a word of the question, and so may be a part of its name, is
+    neither in the quote nor in the names of its place."""
+    numbers = {number for word, number in _NUMBERED.findall(asked) if not STOP_WORDS.issuperset(read_keys(word))}
+    told = "\n".join(text[find_item(text) :] for unit in quoted for text in read_whole(unit).split("\n"))
+    return any(not re.search(rf"(?<![\w.,])v?{number}(?!\w|,\d)", told) for number in numbers)
 
 
 def lacks_name(asked: str, texts: Iterable[str]) -> bool:

@@ -21,6 +21,7 @@ from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms, has_address, weigh_query_terms
 from nodes.reading.fitting import has_figure, read_whole, share_names
+from nodes.reading.labels import find_labelled
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
 from nodes.reading.questions import asks_for
@@ -43,8 +44,8 @@ _OWN = 0.25
 _SPAN = 4
 """How much more a span of time counts than a figure, where that is asked for. Chosen by hand."""
 
-_LACKING = 2.0
-"""Log-odds that a unit loses without the names of the question. Chosen by hand."""
+_LACKING, _LABELLED = 2.0, 6.0
+"""Log-odds that a unit loses without the names of the question, and wins with the label. Chosen by hand."""
 
 WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85, 4.0])
 """One weight for each feature of `describe`, fitted on public questions
@@ -62,6 +63,8 @@ class ScoredUnits:
     """Shape (units,). Log-odds that are comparable between questions."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
+    labelled: Sequence[int]
+    """The places of those that have the very label which the question asks for."""
     similarity: float
     """The highest `Closeness.whole` of a unit, or relevance of a source where that is not known."""
 
@@ -100,9 +103,12 @@ async def score_units(
     closeness = await _compare(question, units, unit_scorer, scope)
     fill_closeness(features, closeness)
     log_odds = (features @ WEIGHTS - _LACKING * described.lacking).astype(np.float32)
-    odds = np.exp(log_odds - log_odds.max(initial=-np.inf)) if units else log_odds
+    raised = log_odds.copy()
+    raised[described.labelled] += _LABELLED
+    odds = np.exp(raised - raised.max(initial=-np.inf)) if units else raised
     highest = float(features[:, 1].max(initial=0.0))
-    return ScoredUnits(list(units), odds / odds.sum() if units else odds, log_odds, described.wanted, highest)
+    shares = odds / odds.sum() if units else odds
+    return ScoredUnits(list(units), shares, log_odds, described.wanted, described.labelled, highest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,7 @@ class _Described:
     features: Vector
     lacking: Vector
     """Shape (units,). Share of the names of the question that neither the unit nor its place has."""
+    labelled: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +140,7 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     wanted = weigh_terms(question, typed, held, language)
     features = describe(question, units, held, wanted, language)
     lacking = np.array([1 - share_names(question, read_whole(unit)) for unit in units], dtype=np.float32)
-    return _Described(units, wanted, features, lacking)
+    return _Described(units, wanted, features, lacking, find_labelled(typed, units, language))
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:

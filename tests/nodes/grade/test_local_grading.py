@@ -234,6 +234,7 @@ def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question
         ("Does the board overrule a member?", "A member may overrule the board.", ""),
         ("What is the default number of doors?", "It has 2 doors:\n\n- red", "The number of doors is 2."),
         ("What are all keys of the gate?", "The gate has a red key.", ""),
+        ("Which keys has Gate 3?", "3. The gate has a red key.", "Gate 3.1 has a red key."),
         (
             "What of tolls and taxes?",
             "# Tolls and taxes\n\n## Times\n\nTolls are due.\n\n## Taxes\n\nDue.",
@@ -277,6 +278,25 @@ async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbe
     for text, fits in (("Laptops are replaced often.", False), ("Laptops are replaced every four years.", True)):
         graded = await grader.grade("How often are laptops replaced?", [source(text, 0.9, 0.9)], scope=SCOPE)
         assert (graded.confidence >= 0.5) == fits
+
+
+@pytest.mark.parametrize(
+    ("question", "label"),
+    [
+        ("What does Article 35 say?", "Article 35"), ("Was steht in § 7?", "§ 7"), ("What is step 2?", "2."),
+        ("What is the second step of the import?", "2."), ("Was ist der zweite Schritt?", "2."),
+        ("What is the spare code?", "Spare code"), ("What is the code?", ""), ("What does Article 3 say?", ""),
+        ("What does Article 35 say of boats?", ""),
+    ],
+)  # fmt: skip
+async def test_what_has_the_label_that_is_asked_for_is_sure(question: str, label: str, embedder: OnnxEmbedder) -> None:
+    text = "Article 35 Leave is rare. It is granted.\n\n§ 7 Es ruht.\n\nSpare code: owl\n\n1. Run it.\n2. Check it."
+    sources = [make_source(text, title="Import", score=0.3, dense=0.1)]
+    grade = await LocalGrader(make_unit_scorer(embedder)).grade(question, sources, scope=SCOPE)
+    assert (level_of(grade.confidence) == "high") == bool(label)
+    scored = await score_units(question, sources, DownUnitScorer(), SCOPE)
+    assert all(scored.units[place].block == scored.units[scored.labelled[0]].block for place in scored.labelled)
+    assert not label or label in scored.units[scored.labelled[0]].whole
 
 
 async def test_a_row_without_a_name_says_not_surely_who(embedder: OnnxEmbedder) -> None:
