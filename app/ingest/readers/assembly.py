@@ -29,7 +29,7 @@ _REPLACED = str.maketrans(
 )
 _ANY_REPLACED = re.compile("[" + re.escape("".join(chr(c) for c, new in _REPLACED.items() if new != chr(c))) + "]")
 """Finds whether there is anything to replace, ten times faster than replacing; most texts have nothing."""
-_MOST_HEADERS = 3
+MOST_HEADERS = 3
 """Rows of a header that are joined. Chosen, as for sheets: more are no header that people write."""
 _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
@@ -244,7 +244,7 @@ class Assembly:
         self.end_label()
         self.add_paragraph(caption)
         cells = [[squeeze(cell).replace("|", "\\|") for cell in row] for row in rows]
-        if 1 < headers <= _MOST_HEADERS:
+        if 1 < headers <= MOST_HEADERS:
             cells, headers = [join_headers(cells[:headers]), *cells[headers:]], 1
         lines = [join_cells(row) for row in cells]
         if headers and any(map(any, cells[:headers])):

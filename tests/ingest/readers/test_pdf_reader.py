@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fpdf import FPDF
+from fpdf.enums import TableSpan
 from PIL import Image
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import (
@@ -244,7 +245,7 @@ def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
     ]
 
 
-def draw_ruled(rows: Sequence[tuple[str, ...]], **layout: object) -> Callable[[FPDF], None]:
+def draw_ruled(rows: Sequence[tuple[object, ...]], **layout: object) -> Callable[[FPDF], None]:
     def draw(pdf: FPDF) -> None:
         pdf.set_line_width(1)
         with pdf.table(rows, line_height=16, **layout):
@@ -339,6 +340,21 @@ def test_a_cell_may_span_rows() -> None:
 
     document = read_pages(draw)
     assert document.text.split("\n") == ["Harbour | Rain | by hand", "Harbour | Snow | by scale"]
+
+
+@pytest.mark.parametrize(("align", "first"), [("CENTER", "410 | 410"), ("RIGHT", " | 410"), ("LEFT", "410 | ")])
+def test_what_spans_columns_is_said_in_each_unless_it_stands_under_one_name(align: str, first: str) -> None:
+    across, down = TableSpan.COL, TableSpan.ROW
+    rows = [
+        ("Term", "2024", across, "Unit"),
+        (down, "Plan", "Real", down),
+        ("1", "410", across, "EUR"),
+        ("2", "4", "5", "EUR"),
+    ]
+    text = read_pages(draw_ruled(rows, num_heading_rows=2, text_align=("LEFT", align, "LEFT", "LEFT"))).text
+    assert text.split("\n") == [
+        "Term | 2024 Plan | 2024 Real | Unit", "--- | --- | --- | ---", f"1 | {first} | EUR", "2 | 4 | 5 | EUR",
+    ]  # fmt: skip
 
 
 def test_boxes_that_share_no_side_are_no_table() -> None:

@@ -126,8 +126,9 @@ def read_runs(
         for match in _WORD.finditer(characters, line.start(), line.end()):
             for start, word in _measure_word(match, measure):
                 opened, _, before = measured[-1]
+                last = before[-1][1] if before else word
                 # PDFium breaks no line where the next one begins below the end of a column.
-                if before and word.top >= before[-1][1].bottom and word.right <= before[-1][1].left:
+                if word.top >= (last.top + last.bottom) / 2 and word.right <= last.left:
                     measured[-1] = opened, start, before
                     measured.append((start, line.end(), []))
                 measured[-1][2].append((start, word, start == match.start()))

@@ -2,14 +2,16 @@
 
 import ctypes
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import islice, pairwise, takewhile
+from itertools import islice, pairwise, takewhile, zip_longest
 from typing import Any, NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
 
+from app.ingest.readers.assembly import MOST_HEADERS, join_headers
 from app.ingest.readers.grids import has_header
 from app.ingest.readers.grids import is_figure as is_count
 from app.ingest.readers.pdf.characters import View
@@ -59,20 +61,33 @@ class Grid:
         """Return True if an edge between columns stands between two words at this height, from right to left edge."""
         return self.ys[0] < y < self.ys[-1] and any(before - NEAR < x < after + NEAR for x in self.xs)
 
-    def find(self, piece: Piece) -> tuple[int, int] | None:
-        """Return row and column of the cell in which a piece stands, the first of those that a cell spans."""
+    def find(self, piece: Piece) -> tuple[int, range] | None:
+        """Return row and columns of the cell in which a piece stands. Of rows that it spans the first."""
         x, y = (piece.left + piece.right) / 2, (piece.top + piece.bottom) / 2
         column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
         if not (0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1):
             return None
+        parting = [edge for edge, x in enumerate(self.xs) if _crosses(self.down, x, y)]
+        start, end = column, column + 1
         # Where rules part columns in the header alone, what stands in one of them is its cell.
-        is_parted = any(_crosses(self.down, edge, y) for edge in self.xs[1:-1])
-        is_within = self.xs[column] - NEAR < piece.left and piece.right < self.xs[column + 1] + NEAR
-        while column > 0 and (is_parted or not is_within) and not _crosses(self.down, self.xs[column], y):
-            column -= 1
+        if not self._is_within(piece, column) or any(0 < edge < len(self.xs) - 1 for edge in parting):
+            start = max((edge for edge in parting if edge <= column), default=0)
+            end = min((edge for edge in parting if edge > column), default=len(self.xs) - 1)
         while row > 0 and not _crosses(self.across, self.ys[row], x):
             row -= 1
-        return row, column
+        return row, range(start, end)
+
+    def place(self, cell: range, pieces: Sequence[Piece], *, is_name: bool) -> Sequence[int]:
+        """Return for each piece of a cell the column under whose name it stands; nothing where that is not so of each:
+        what goes over columns, stands in the middle of several or names them is said of all."""
+        places = [bisect(self.xs, (piece.left + piece.right) / 2) - 1 for piece in pieces]
+        left, _, right, _ = enclose(pieces)
+        off_middle = abs(left + right - self.xs[cell.start] - self.xs[cell.stop]) / 2
+        is_shared = (is_name or off_middle < NEAR) and len({*places}) == 1 < len(cell)
+        return places if not is_shared and all(map(self._is_within, pieces, places)) else ()
+
+    def _is_within(self, piece: Piece, column: int) -> bool:
+        return self.xs[column] - NEAR < piece.left and piece.right < self.xs[column + 1] + NEAR
 
     def spans(self, row: int, other: int, column: int) -> bool:
         """Return True if no rule parts two rows in a column."""
@@ -205,23 +220,33 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
     filled = list(runs)
     for grid in grids:
         inside = [run for run in filled if all(grid.find(piece) for piece in run.pieces)]
-        rows: dict[int, dict[int, list[Piece]]] = {}
+        held: dict[tuple[int, range], list[Piece]] = {}
         plain: set[int] = set()
         for run in inside:
             for piece in run.pieces:
-                row, column = grid.find(piece) or (0, 0)
-                rows.setdefault(row, {}).setdefault(column, []).append(piece)
-                plain.update(() if run.bold else (row,))
-        lengths = [sum(len(piece.text) for piece in held) for cells in rows.values() for held in cells.values()]
-        stacked = any(_is_stacked(held) for cells in rows.values() for held in cells.values())
-        several = sum(len(cells) > 1 for cells in rows.values())
+                if cell := grid.find(piece):
+                    held.setdefault(cell, []).append(piece)
+                    plain.update(() if run.bold else (cell[0],))
+        lengths = [sum(len(piece.text) for piece in pieces) for pieces in held.values()]
+        several = sum(count > 1 for count in Counter(row for row, _ in {(row, cell[0]) for row, cell in held}).values())
         # What a page before has begun may end with one row, at the top.
         is_end = several and sum(run.bottom < grid.ys[0] + NEAR for run in filled) <= _ABOVE
-        if stacked or several < (1 if is_end else 2) or max(lengths) > LONGEST_CELL:
+        if any(map(_is_stacked, held.values())) or several < (1 if is_end else 2) or max(lengths) > LONGEST_CELL:
             continue
-        columns = sorted({column for cells in rows.values() for column in cells})
+        first = min(plain, default=0)
+        placed = {(row, at): grid.place(at, held[row, at], is_name=row < first) for row, at in held}
+        columns = sorted({column for cell, places in placed.items() for column in places or cell[1][:1]})
         edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
-        header = sum(row < min(plain, default=0) for row in rows)
+        rows: dict[int, dict[int, list[Piece]]] = {}
+        for (row, span), pieces in held.items():
+            # As on web pages, what spans columns is said in each, unless it is about all.
+            said = [column for column in columns if column in span] if {*columns} - {*span} else span[:1]
+            for piece, own in zip_longest(pieces, placed[row, span]):
+                for column in said if own is None else (own,):
+                    rows.setdefault(row, {}).setdefault(column, []).append(piece)
+        bold = (row for row in rows if row < first and max(rows[row]) > columns[0])
+        last = max(bold, default=-1)
+        header = sum(row <= last for row in rows)
         texts: list[list[str]] = []
         for above, row in pairwise([-1, *sorted(rows)]):
             cells = {column: spell(rows[row][column]) for column in rows[row]}
@@ -251,6 +276,9 @@ def put_rows(
     holds. Names above figures are a header, too."""
     if not headers and has_header(texts) and any(map(is_count, texts[1][1:])):
         headers = 1
+    if 1 < headers <= MOST_HEADERS:
+        above = [piece for row in rows[:headers] for cell in row.values() for piece in cell]
+        rows, texts, headers = [{0: above}, *rows[headers:]], [join_headers(texts[:headers]), *texts[headers:]], 1
     made: list[Run] = []
     for row, cells in zip(rows, texts, strict=True):
         text = join_cells(cells)
