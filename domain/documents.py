@@ -87,7 +87,7 @@ UnreadKind = Literal[
 ]  # fmt: skip
 """A character: of the file's own text, of which no rule says why it is missing. A file: one that this one includes, or
 a damaged one in it. A font: one that does not say which letters its signs are. A nested table: its cells are read as
-one. A placeholder: of a value that a site generator fills in. A running line: one at the margins of pages."""
+one. A placeholder: of what a site generator or a wiki fills in. A running line: one at the margins of pages."""
 
 
 class Unread(TypedDict):

@@ -62,12 +62,15 @@ _FILES = {
         "docbook": r"<xi:include\b[^<>]*?\bhref=[\"']([^\"'<>]++)[^<>]*+>",
         "latex": r"\\(?:input|include)\{([^{}\n]+)\}",
         "man": r"^\.so[ \t]+(\S+)",
-        "mediawiki": r"\{\{([^{}|]++)\|?+([^{}]*+)\}\}",
+        "mediawiki": r"\{\{:([^{}|\n]++)[^{}]*+\}\}",
         "org": r"^#\+include:[ \t]*\"?([^\"\n]+)\"?.*",
         "rst": r"^[ \t]*\.\. (?:include|literalinclude)::[ \t]*(?=(\S+))|^[ \t]+:(?:file|url):[ \t]*(\S+)\n",
     }.items()
 }
 """How each format includes another file. None is read."""
+_TEMPLATE = re.compile(
+    r"\{\{\{(?P<parameter>[^{}|]++)\|?+(?P<default>[^{}]*+)\}\}\}|\{\{(?P<name>[^{}|]++)\|?+(?P<given>[^{}]*+)\}\}"
+)
 _ARGUMENT = re.compile(r"\|(?![^\[\]|]{0,200}\]\])")
 _ASCIIDOC_CONDITION = re.compile(r"(?:(ifn?def)::([^\[\n]*)\[(.*)\]|(ifeval|endif)::.*\[.*\])[ \t]*")
 _ASCIIDOC_SET = frozenset({"asciidoctor", "backend-html5", "basebackend-html"})
@@ -275,17 +278,40 @@ class Walk:
 
         def count(found: re.Match[str]) -> str:
             path = found[1] or found[2]
-            self.assembly.skip("file", "templates" if dialect == "mediawiki" else squeeze(path))
-            if dialect == "mediawiki":  # what it is given stays
-                given = [squeeze(part.replace("=", ": ", 1)) for part in _ARGUMENT.split(found[2])]
-                is_block = {text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]} <= {"", "\n"}
-                # Behind a blank at the beginning of a line pandoc reads code: what cannot be seen goes before.
-                return f"{(', ' if '=' in found[2] else ' ').join(given)}{chr(10) * is_block}" or "\u200b"
+            self.assembly.skip("file", squeeze(path))
             return found[0] if dialect == "rst" and found[1] else ""
 
-        for _ in range(_MOST_NESTED if dialect == "mediawiki" else 1):
-            text = _FILES[dialect].sub(count, text) if dialect in _FILES else text
+        text = _FILES[dialect].sub(count, text) if dialect in _FILES else text
+        for _ in range(_MOST_NESTED if dialect == "mediawiki" else 0):
+            text = _TEMPLATE.sub(self._show_template, text)
         return text
+
+    def _show_template(self, found: re.Match[str]) -> str:
+        """Return what a template of MediaWiki is given. What it would make of this nobody knows who has not got it: in
+        a line it stands in brackets with its name, unless it is given but one thing."""
+        if parameter := found["parameter"]:
+            return found["default"] or f"[{squeeze(parameter)}]"
+        self.assembly.skip("placeholder", "templates")
+        function, colon, first = map(squeeze, found["name"].partition(":"))
+        parts = _ARGUMENT.split(found["given"]) if found["given"] else []
+        if function == "#if":
+            return next(iter(parts[not first :]), "").strip()
+        pairs = [re.fullmatch(r"(?:([\w -]{1,60})=)?(.*)", squeeze(part)) for part in parts]
+        named = [(pair[1] or "", pair[2]) for pair in pairs if pair]
+        given = [first] * bool(first) + [words for name, words in named if not name.strip(" 0123456789")]
+        stated = [f"{name.strip()}: {words.strip()}" for name, words in named if name.strip(" 0123456789")]
+        text, line = found.string, found.string.rfind("\n", 0, found.start()) + 1
+        is_block = line == found.start() and text[found.end() : found.end() + 1] in ("", "\n")
+        if text.startswith("{|", line):  # looks of a table
+            return ""
+        if is_block and (not (given or stated) or (colon and function.isupper())):
+            return "\u200b"  # behind a blank at the beginning of a line pandoc reads code
+        if is_block and stated:
+            return ", ".join([*given, *stated]) + "\n"
+        if len(given) == 1 and not stated and function[:1] != "#":
+            return given[0]
+        words = ", ".join([(" " if all(len(each.split()) == 1 for each in given) else ", ").join(given), *stated])
+        return f"[{function}: {words}]".replace(": , ", ": ").replace(": ]", "]")
 
     def leave_out_branches(self, text: str) -> str:
         """Return an AsciiDoc text without what its attributes rule out, with their values in place of references: those

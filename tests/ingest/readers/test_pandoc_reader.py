@@ -207,15 +207,16 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
         ),
         (
             "a.wiki",
-            "{{Pump|name=P-7|flow=[[Litre|45 l]]}}\nIt is {{convert|5|{{unit|km}}}} away.\n",
-            "name: P-7, flow: 45 l\n\nIt is 5 km away.",
-            "3 files (templates)",
+            "{{Pump|name=P-7|flow=[[Litre|45 l]]}}\nIt is {{convert|5|{{unit|km}}|abbr=on}} away.{{cn}}\n",
+            "name: P-7, flow: 45 l\n\nIt is [convert: 5 km, abbr: on] away.[cn]",
+            "4 placeholders (templates)",
         ),
         (
             "a.wiki",
-            "{{convert|5|km}} away.\n\n{{Warning}} Close it.\n\n{{Pump|a=1}}\nWet.\n",
-            "5 km away.\n\nClose it.\n\na: 1\n\nWet.",
-            "3 files (templates)",
+            "{{formatnum:48213}} or {{#expr: 2+4}} of {{{n|9}}}{{#if: | wet | dry}}.\n\n{{Reflist}}\n{{main|A b|C}}\n{{:Dry}}\n"
+            "{| {{table}}\n| {{nts|1=5}} || {{r|1|2}}\n|}",
+            "48213 or [#expr: 2+4] of 9dry.\n\n[main: A b, C]\n\n5 | [r: 1 2]",
+            "1 file (Dry), 8 placeholders (templates)",
         ),
         (
             "a.dbk",
