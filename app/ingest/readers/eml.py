@@ -3,7 +3,9 @@
 import re
 from base64 import b64decode
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from email import policy
 from email.header import decode_header
 from email.message import Message
@@ -70,6 +72,7 @@ _SHOWN = {
 _STATED = re.compile(r"[^\W\d_][^\n:：]{0,25}[:：][ \t]*(.*)")
 """A line of what programs write above an older mail, in any language."""
 _MOMENT = re.compile(r"\d{4}.{0,40}\d[:.]\d\d|\d[:.]\d\d.{0,40}\d{4}")
+_HALF_OF_DAY = re.compile(r"\d\s?([ap])\.?m\b", re.IGNORECASE)
 _ANSWER = re.compile(r"^(?:[^\W\d_]{1,5}(?:\[\d{1,3}\])?[:：][ \t]*)+")
 _EVENT_LINE = re.compile(r"(\w+)(?:;([^:]*))?:(.*)")
 
@@ -410,14 +413,17 @@ def _read_addresses(message: Message, name: str) -> str:
 
 
 def _read_date(message: Message) -> str:
-    """Return the date in the form of ISO 8601, to the minute and with the sender's zone, or when it was received; empty
-    where both are missing or wrong."""
-    for written in (_find_header(message, "Date"), _find_header(message, "Received").rpartition(";")[2]):
-        try:
-            return parsedate_to_datetime(written[:100]).isoformat(" ", "minutes")
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-    return ""
+    """Return the date in the form of ISO 8601, to the minute and with the sender's zone; as it is written where that
+    cannot be read, and where none is written when it was received."""
+    stated = squeeze(_find_header(message, "Date"))[:100]
+    written = stated or squeeze(_find_header(message, "Received").rpartition(";")[2])[:100]
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            moment = read(written)
+            if half := _HALF_OF_DAY.search(written):  # which the library drops
+                moment = moment.replace(hour=moment.hour % 12 + 12 * (half[1].lower() == "p"))
+            return moment.isoformat(" ", "minutes")
+    return _decode(stated)
 
 
 def _decode(value: str) -> str:

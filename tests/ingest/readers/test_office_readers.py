@@ -663,6 +663,22 @@ def test_a_mail_says_who_wrote_what_to_whom_and_when() -> None:
     assert document.metadata == read_own_metadata("mail.eml", mail.as_bytes()) == expected
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2023-05-04T14:32:49Z", "2023-05-04 14:32+00:00"),
+        ("Thursday, May 4, 2023 2:32 PM", "2023-05-04 14:32"),
+        ("Thu, 4 May 2023 12:05 a.m.", "2023-05-04 00:05"),
+        ("Do, 4 Mai 2023 14:32:49 +0200", "Do, 4 Mai 2023 14:32:49 +0200"),
+        ("5/4/2023 2:32 PM", "5/4/2023 2:32 PM"),
+    ],
+)
+def test_the_date_of_a_mail_is_read_or_as_it_is_written(written: str, read: str) -> None:
+    assert (
+        f"\nDate: {read}\n" in read_document("mail.eml", f"From: a@b.c\nDate: {written}\nSubject: x\n\nA".encode()).text
+    )
+
+
 def test_a_mail_without_plain_text_is_read_as_a_page() -> None:
     mail = make_mail()
     mail.set_content("<h2>News</h2><ul><li>one</li></ul><p style='display:none'>secret</p>", subtype="html")
