@@ -305,6 +305,17 @@ def test_rows_whose_cells_have_several_lines_are_rows_in_whatever_order_they_are
     check_lines(document)
 
 
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_names_of_columns_that_stand_as_near_as_words_are_parted(is_wrapped: bool) -> None:
+    rows = [("Service", "How", "Delivery", "Provider"), ("Academic help", "As needed", "direct", "Content staff"),
+            ("Counseling, also for", "60 min", "direct", "Psychologist"), ("Speech", "30 min", "direct", "Therapist")]  # fmt: skip
+    wrapped = [write(60, 145, "pupils")] if is_wrapped else []
+    last = [write(x, 164, each) for x, each in zip((60, 250, 350, 402), rows.pop(), strict=True)]
+    text = read_pages(draw_all(*draw_cells(rows, (60, 250, 350, 402), 96, pitch=18), *wrapped, *last)).text
+    assert text.split("\n")[0] == "Service | How | Delivery | Provider"
+    assert f"for{' pupils' * is_wrapped} | 60 min | direct | Psychologist" in text
+
+
 def test_the_address_of_a_link_stands_behind_its_words() -> None:
     def draw(pdf: FPDF) -> None:
         pdf.text(60, 100, "Book on the booking page before you go, or at rail.example/b.")

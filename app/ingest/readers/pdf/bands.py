@@ -3,6 +3,7 @@
 What stands between two rules or spaces is a row, whatever the order in which its lines were written.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -37,7 +38,10 @@ _Slab = list[Piece]
 def fill_bands(runs: Sequence[Run], lines: Sequence[Edges]) -> list[Run]:
     """Return the runs, with one for each row of a table instead of those that stand in it."""
     filled = list(runs)
-    for region in _find_regions(_list_slabs([run for run in runs if _is_free(run)])):
+    regions = _find_regions(_list_slabs(filled))
+    for run in filled if regions else ():
+        run.pieces = _cut_names(run, regions)
+    for region in _find_regions(_list_slabs(filled)) if regions else ():
         left, _, right, _ = enclose([piece for slab in region for piece in slab])
         cuts = [
             (line[1] + line[3]) / 2
@@ -56,7 +60,7 @@ def _is_free(run: Run) -> bool:
 
 def _list_slabs(runs: Sequence[Run]) -> list[_Slab]:
     """Return the pieces from top to bottom, with currency signs at their figures."""
-    pieces = [piece for run in runs for piece in _join_signs(run.pieces)]
+    pieces = [piece for run in runs if _is_free(run) for piece in _join_signs(run.pieces)]
     slabs: list[_Slab] = []
     bottom = 0.0
     for piece in sorted(pieces, key=lambda piece: piece.top) if len(pieces) < _MOST else ():
@@ -97,8 +101,9 @@ def _height(slab: _Slab) -> float:
     return slab[0].bottom - slab[0].top
 
 
-def _find_regions(slabs: Sequence[_Slab]) -> Iterator[Sequence[_Slab]]:
-    """Yield lines below each other between whose pieces the same strips are blank."""
+def _find_regions(slabs: Sequence[_Slab]) -> list[Sequence[_Slab]]:
+    """Return lines below each other between whose pieces the same strips are blank."""
+    found: list[Sequence[_Slab]] = []
     start = free = 0
     while start < len(slabs):
         end, columns = start, list[Piece]()
@@ -113,9 +118,37 @@ def _find_regions(slabs: Sequence[_Slab]) -> Iterator[Sequence[_Slab]]:
             first = start  # above which lines of the header may name one column
             while first > free and _stands_over(slabs[first - 1], slabs[first], columns):
                 first -= 1
-            yield slabs[first:end]
+            found.append(slabs[first:end])
             free = end
         start = max(end, start + 1)
+    return found
+
+
+def _cut_names(run: Run, regions: Sequence[Sequence[_Slab]]) -> list[Piece]:
+    """Return the pieces of a run, each word for itself that begins or ends where a column does, if the run stands close
+    above lines and then names all of their columns: names may stand no further apart than words."""
+    bodies = [body for slabs in regions for body in (slabs, slabs[1:])]  # without the names, or below them
+    for slabs in bodies if len(run.pieces) > 1 and _is_free(run) else ():
+        height = _height(slabs[0])
+        if 0 < _top(slabs[0]) - run.bottom < _APART * height:
+            columns = merge([piece for slab in slabs for piece in slab], NARROW_GAP * height)
+            cut = [part for piece in run.pieces for part in _cut(piece, columns, height / 2)]
+            if len(run.pieces) < len(cut) == len(columns) == len({_find(each, columns) for each in cut}):
+                return cut
+    return run.pieces
+
+
+def _cut(piece: Piece, columns: Sequence[Piece], slack: float) -> Iterator[Piece]:
+    pitch = (piece.right - piece.left) / len(piece.text)
+    for gap in re.finditer(" ", piece.text):
+        end, start = piece.left + pitch * gap.start(), piece.left + pitch * gap.end()
+        for before, after in pairwise(columns):
+            if min(abs(end - before.right), abs(start - after.left)) < slack and piece.left < before.right:
+                yield piece._replace(text=piece.text[: gap.start()], right=min(end, before.right))
+                rest = piece._replace(text=piece.text[gap.end() :], left=after.left, gap=NARROW_GAP + _SLACK)
+                yield from _cut(rest, columns, slack)
+                return
+    yield piece
 
 
 def _stands_over(slab: _Slab, below: _Slab, columns: Sequence[Piece]) -> bool:
