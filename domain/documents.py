@@ -81,13 +81,14 @@ class Unseen:
 
 
 UnreadKind = Literal[
-    "attachment", "character", "chart", "comment", "deletion", "drawing", "equation", "file", "font", "form field",
-    "formula", "hidden word", "mail part", "nested table", "picture", "placeholder",
+    "attachment", "character", "chart", "comment", "deletion", "drawing", "equation", "field", "file", "font",
+    "form field", "formula", "hidden word", "mail part", "nested table", "picture", "placeholder", "remark",
     "running line", "text box",
 ]  # fmt: skip
-"""A character: of the file's own text, of which no rule says why it is missing. A file: one that this one includes, or
-a damaged one in it. A font: one that does not say which letters its signs are. A nested table: its cells are read as
-one. A placeholder: of what a site generator or a wiki fills in. A running line: one at the margins of pages."""
+"""A character: of the file's own text, of which no rule says why it is missing. A field: one that only a program
+computes. A file: one that this one includes, or a damaged one in it. A font: one that does not say which letters its
+signs are. A nested table: its cells are read as one. A placeholder: of what a site generator or a wiki
+fills in. A remark: a sentence on how the file was read, in `where`. A running line: one at the margins of pages."""
 
 
 class Unread(TypedDict):
@@ -101,13 +102,22 @@ class Unread(TypedDict):
 
 
 def name_unread(unread: Sequence[Unread]) -> str:
-    """Return what was not read as a list of words, such as "2 charts (on slide 3), 1 comment"; empty for nothing."""
+    """Return what was not read as a list of words, such as "2 charts (on slide 3), 1 comment", without remarks; empty
+    for nothing."""
     return ", ".join(
         f"{each['number']:,} {each['kind']}"
         f"{'' if each['number'] == 1 else 'es' if each['kind'].endswith('x') else 's'}"
         + (f" ({each['where']})" if each["where"] else "")
         for each in unread
+        if each["kind"] != "remark"
     )
+
+
+def tell_unread(unread: Sequence[Unread]) -> str:
+    """Return remarks and what was not read in whole sentences; empty for nothing."""
+    named = name_unread(unread)
+    remarks = [each["where"] for each in unread if each["kind"] == "remark"]
+    return " ".join([*remarks, *([f"Not read: {named}."] if named else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +139,6 @@ class ParsedDocument:
     """What of the file is not in the text."""
     unseen: tuple[Unseen, ...] = ()
     """The first of the words that were left out because nobody sees them: hidden, white on white, off the page."""
-    notes: tuple[str, ...] = ()
-    """Remarks for whoever added the file, in whole sentences."""
 
     @property
     def unseen_words(self) -> int:

@@ -31,6 +31,15 @@ _MOST_ROWS = 3
 _MOST_WORDS = 1000
 """Words by which two encodings are compared."""
 _WORD = re.compile(rb"[^\s\x80-\xff]*[\x80-\xff]\S*")
+_WIDE = rb"[\x81-\x84\x88-\x9f][\x40-\x7e\x80-\xfc]"
+_JAPANESE = re.compile(
+    rb"(?:[\x00-\x7f\xa1-\xa5]|" + _WIDE + rb"|(?:[\xb6-\xc4\xca-\xce]\xde|[\xca-\xce]\xdf|\xb3\xde|[\xa6\xb1-\xdc])"
+    rb"[\xa7-\xae]?[\xaf\xb0\xdd]{0,2})*+"
+)
+"""Shift-JIS without rare signs, and with marks and small letters of narrow katakana only where they may stand."""
+_NARROW = re.compile(_WIDE + rb"|([\xa1-\xdf]++)")
+_SHORTEST = 3
+"""Bytes of a word in narrow katakana that is no sign such as µ or ². Chosen."""
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
@@ -76,9 +85,11 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, str]:
     named = _find_codec(declared or (stated[1].decode() if stated else ""))
     if data.isascii() and (shifted := named if _SEVEN_BITS.match(named) else _find_shifts(data)):
         return data.decode(shifted, errors="replace"), ""
-    for encoding in ("utf-8", named):
+    end = codecs.utf_8_decode(data, "replace")[1]  # before a character that is cut off
+    for encoding, held in (("utf-8", data[:end]), (named, data)):
         if encoding:
-            text = data.decode(encoding, errors="replace")
+            text = held.decode(encoding, errors="replace")
+            cut = "It is cut off within a character: a part may be missing." if len(held) < len(data) else ""
             bad = text.count("\ufffd") - (data.count(b"\xef\xbf\xbd") if encoding == "utf-8" else 0)
             if (
                 b"\0" in data
@@ -86,15 +97,24 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, str]:
                 and (bad or len({ord(c) >> 8 for c in utf16}) <= _MOST_ROWS)
             ):
                 return utf16, ""
-            if not bad:
-                return text, ""
+            if not bad and not (cut and text.isascii()):
+                return text, cut
             if bad < len(text) - len(text.encode("ascii", "ignore")) - bad:  # most of what is not ASCII can be decoded
-                stray = "stray" if encoding == "utf-8" else "replace"
-                return data.decode(
-                    encoding, errors=stray
-                ), f"Characters that are not in the encoding of the rest: {bad:,}."
-    guess = _guess(data)
-    return data.decode(guess, errors="replace"), f"It does not say its encoding, and was read as {guess}."
+                text = held.decode(encoding, errors="stray" if encoding == "utf-8" else "replace")
+                return text, f"Characters that are not in the encoding of the rest: {bad:,}. {cut}".rstrip()
+    lines = data.splitlines(keepends=True)
+    other = b"".join(line for line in lines if not _is_utf8(line))
+    guess = _guess(other)
+    if guess.startswith("windows-125") and not all(line.isascii() for line in lines if _is_utf8(line)):
+        text = "".join(line.decode("utf-8" if _is_utf8(line) else guess, "replace") for line in lines)
+        return text, f"Some of its lines are in UTF-8; the others were read as {guess}."
+    text = data.decode(guess := _guess(data), "replace")
+    lost = f"; {bad:,} characters are none of it" if (bad := text.count("\ufffd")) else ""
+    return text, f"It does not say its encoding, and was read as {guess}{lost}. If words look wrong, save it as UTF-8."
+
+
+def _is_utf8(line: bytes) -> bool:
+    return "\ufffd" not in line.decode("utf-8", "replace")
 
 
 def _find_codec(label: str) -> str:
@@ -135,12 +155,27 @@ def _guess(data: bytes) -> str:
     from ftfy.badness import badness
 
     found: str = detect(data)
+    if _is_narrow(data, found):
+        return "cp932"
     if found != "windows-1252":
         return found
     # Browsers meet no text of DOS, which consoles still write.
     words = b" ".join(dict.fromkeys(islice(_WORD.findall(data), _MOST_WORDS)))
     read = {encoding: words.decode(encoding, "replace") for encoding in (found, "cp850")}
     return min(read, key=lambda encoding: badness(read[encoding]) + read[encoding].count("\ufffd"))
+
+
+def _is_narrow(data: bytes, found: str) -> bool:
+    """Return True for Japanese in narrow katakana whose words are none in the encoding that was found."""
+    words = [*filter(None, _NARROW.findall(data))] if found not in ("Shift_JIS", "cp874") else []
+    long = [word for word in words if len(word) >= _SHORTEST]
+    if 2 * len(long) <= len(words) or not _JAPANESE.fullmatch(data):
+        return False
+    read = "".join(word.decode(found, "replace") for word in long)
+    if read.isalpha() and read.lower() == read.upper():  # Chinese: only a mark tells
+        return any({0xDE, 0xDF} & {*word} for word in long)
+    cases = (word.decode(found, "replace") for word in long)
+    return any(not each.isalpha() or each not in (each.lower(), each.upper(), each.title()) for each in cases)
 
 
 def _find_utf16(data: bytes) -> str | None:

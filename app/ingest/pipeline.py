@@ -23,7 +23,7 @@ from domain.documents import (
     IngestReport,
     ParsedDocument,
     embedding_text,
-    name_unread,
+    tell_unread,
 )
 from domain.errors import DocumentError, MetadataError, Superseded, Unavailable
 from domain.library.ingestions import IngestionProgress
@@ -296,7 +296,7 @@ class Ingestion:
             return DocumentReport(source, "superseded", note=error.message)
         if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
-        notes = [*content.parsed.notes, _note_unread(document)]
+        notes = [_note_unread(document)]
         if content.groups is None and set(document.groups or ()) != set(existing.groups or () if existing else ()):
             notes.append(f"Only {', '.join(document.groups or ())} may read it.")
         if is_stored_first and not later:
@@ -404,4 +404,4 @@ def _note_unread(document: Document) -> str | None:
     more = f" `askgraph documents --unseen {document.id}{option}` shows the hidden words." if is_hidden else ""
     is_attached = any(each["kind"] == "attachment" for each in document.unread)
     remedy = " Save attached files and add them by themselves." if is_attached else ""
-    return f"Not read: {name_unread(document.unread)}.{remedy}{more}"
+    return f"{tell_unread(document.unread)}{remedy}{more}"

@@ -17,7 +17,7 @@ from app.ingest.formats import (
 )
 from app.ingest.metadata.dates import find_day
 from app.ingest.recognition import describe_foreign, is_binary, is_encrypted_office
-from domain.documents import ParsedDocument, name_unread
+from domain.documents import ParsedDocument, Unread, tell_unread
 from domain.errors import (
     DocumentError,
     EmptyDocument,
@@ -57,8 +57,8 @@ def read_document(
         data = decode(data, declared=declared[1]).encode()
     document = _parse(found, source, data)
     if not any(map(str.isalnum, document.text)):
-        unread = f" Not read: {name_unread(document.unread)}." if document.unread else ""
-        raise EmptyDocument(f"The {found.name} file holds no text that could be searched.{unread}")
+        told = f"The {found.name} file holds no text that could be searched. {tell_unread(document.unread)}"
+        raise EmptyDocument(told.rstrip())
     if len(document.text) > MAX_CHARACTERS:
         raise OversizedDocument(
             f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."
@@ -66,8 +66,8 @@ def read_document(
     # Most readers leave to this what a file says about itself.
     metadata = find_day(source) | (document.metadata or found.read_metadata(data))
     guess = note_guess(data) if is_one_text else ""
-    notes = (*document.notes, guess) if guess else document.notes
-    return replace(document, media_type=found.media_type, metadata=metadata, notes=notes)
+    unread = (*document.unread, Unread(kind="remark", number=1, where=guess)) if guess else document.unread
+    return replace(document, media_type=found.media_type, metadata=metadata, unread=unread)
 
 
 def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -> Metadata:

@@ -47,7 +47,7 @@ def test_the_words_that_nobody_sees_are_shown_on_request(home: Path) -> None:
     assert shown == "2 words that cannot be seen\nin a hidden part of the page: [bold]secret words\n"
     assert read(run(home, *command.split(), "--json"))["words"] == 2
     arguments = [each for each in command.split() if each != "--unseen"]
-    assert "Not read: 2 hidden words (in a hidden part of the page)\n" in run(home, *arguments).stdout
+    assert "Not read: 2 hidden words (in a hidden part of the page).\n" in run(home, *arguments).stdout
     assert read(run(home, *arguments, "--json"))["unread"][0]["number"] == 2
     assert "no document" in run(home, "documents", "--unseen", "x", code=2).stderr
 

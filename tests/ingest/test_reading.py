@@ -11,6 +11,7 @@ from pypdf import PdfReader, PdfWriter
 
 from app.ingest.formats import find_format
 from app.ingest.reading import read_document
+from domain.documents import tell_unread
 from domain.errors import (
     DocumentError,
     EmptyDocument,
@@ -205,12 +206,24 @@ def test_a_declared_encoding_counts_unless_it_is_wrong(label: str, text: str, en
     assert read_document("a.eml", mail.encode(encoding)).text.endswith(text)
 
 
-def test_an_encoding_that_was_guessed_is_named() -> None:
-    mixed = "Grüße – ".encode() * 5 + "Müller".encode("cp1252")
-    assert read_document("a.txt", mixed).text.endswith("– Müller")
-    assert "windows-1252" in read_document("a.txt", "§4.1 applies".encode("cp1252")).notes[0]
-    assert len(read_document("a.txt", mixed).notes) == 1
-    assert read_document("a.txt", "§4.1 applies".encode()).notes == ()
+@pytest.mark.parametrize(
+    ("data", "text", "remark"),
+    [
+        ("Grüße – ".encode() * 5 + "Müller".encode("cp1252"), "– Müller", "rest: 1"),
+        ("§4.1 applies".encode("cp1252"), "§4.1 applies", "windows-1252"),
+        ("§4.1 applies".encode(), "§4.1 applies", ""),
+        ("It goes to ﾎﾝﾀﾞ in May".encode("cp932"), "It goes to ホンダ in May", "cp932"),
+        ("日付,摘要\n4/1,ｺｳｻﾞﾌﾘｶｴ".encode("cp932"), "日付,摘要\n4/1,コウザフリカエ", "cp932"),
+        ("上海".encode("gb18030"), "上海", "gb18030"),
+        ("Zoë Müller\n".encode() + "café Renée 5 €".encode("cp1252"), "Zoë Müller\ncafé Renée 5 €", "others"),
+        ("The café’s Zoë".encode()[:-1], "The café’s Zo", "cut off"),
+    ],
+)
+def test_an_encoding_that_was_guessed_is_named(data: bytes, text: str, remark: str) -> None:
+    document = read_document("a.txt", data)
+    assert document.text.endswith(text)
+    assert remark in (told := tell_unread(document.unread))
+    assert bool(remark) == bool(told)
 
 
 @pytest.mark.parametrize("name", ["odd.txt", "odd.md", "odd.html"])

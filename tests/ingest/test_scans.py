@@ -18,7 +18,7 @@ from app.ingest.files import find_files
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.readers.pdf import scans
 from app.ingest.reading import check_file, read_document
-from domain.documents import Box, ParsedDocument
+from domain.documents import Box, ParsedDocument, tell_unread
 from domain.errors import OversizedDocument, ScannedDocument
 
 LEFT = "The gauge on the roof holds four litres of rain. It is emptied at dawn by whoever wakes first. "
@@ -134,5 +134,5 @@ def test_without_the_extra_the_pages_with_text_are_read(monkeypatch: pytest.Monk
     document = read_document("mixed.pdf", join(make_page(), scan(draw(make_page()))))
     assert document.pages == 2
     assert {line.page for line in document.lines} == {1}
-    assert "1" in document.notes[0]
-    assert "askgraph[ocr]" in document.notes[0]
+    assert "1" in tell_unread(document.unread)
+    assert "askgraph[ocr]" in tell_unread(document.unread)

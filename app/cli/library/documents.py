@@ -9,7 +9,7 @@ from app.cli.support.options import JsonOption, WhereOption, WorkspaceOption, ne
 from app.cli.support.running import ask_server, print_result
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import count, escape, new_table, out, print_table
-from domain.documents import Document, name_unread
+from domain.documents import Document, tell_unread
 from domain.library.metadata import Metadata
 from domain.library.where import Scalar
 
@@ -61,7 +61,7 @@ def documents(
 def _print_document(found: dict[str, Any]) -> None:
     [document] = _DOCUMENTS.validate_python([found])
     print_documents([document])
-    out.print(f"Not read: {escape(name_unread(document.unread)) or 'nothing that is known'}")
+    out.print(escape(tell_unread(document.unread)) or "Not read: nothing that is known")
 
 
 def _print_unseen(found: dict[str, Any]) -> None:

@@ -17,6 +17,9 @@ _IGNORED = re.compile(r'("[^"]*"|\\.)|\[(?!\$|[<>=])[^\]]{0,99}\]|_.|\*.')
 """Colours, spaces as wide as a character, characters that fill the cell."""
 _CONDITION = re.compile(r"\[(?P<sign>[<>]=?|<>|=)(?P<limit>-?\d{1,20}(?:\.\d{1,20})?)\]")
 _CURRENCY = re.compile(r"\[\$([^\]-]{0,99})(?:-[^\]]{0,99})?\]")
+_NO_LETTERS = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
+_TOTAL = re.compile(r"\[(?:m{1,9}|(s{1,9}))\](\.0{1,3})?", re.IGNORECASE)
+_DECIMALS = re.compile(r"s\]?\.(0{1,3})", re.IGNORECASE)
 _QUOTED = re.compile(r'"([^"]*)"|\\(.)')
 _HELD = "\ue000"
 """Stands for a character that a format shows as it is."""
@@ -30,20 +33,35 @@ def show_value(value: Any, number_format: str) -> str:
             return ""
         case bool():
             return str(value).upper()
-        case datetime():
-            return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
+        case datetime() | time() | timedelta():
+            return _show_time(value, number_format)
         case date():
             return value.isoformat()
-        case time():
-            return value.isoformat("minutes" if value.second == 0 else "seconds")
-        case timedelta():
-            minutes, seconds = divmod(round(abs(value.total_seconds())), 60)
-            shown = f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
-            return f"-{shown}" if value < timedelta() else shown
         case int() | float():
             return show_number(value, number_format)
         case _:
             return squeeze(str(value))
+
+
+def _show_time(value: datetime | time | timedelta, number_format: str) -> str:
+    """Spell a time, with a day where the format does not leave it out, and seconds with as many decimals."""
+    letters = {*_NO_LETTERS.sub("", number_format.lower())}
+    if isinstance(value, timedelta):
+        span = value
+        if (total := _TOTAL.search(number_format)) and not letters & {*"hms"}:
+            number = span.total_seconds() if total[1] else int(span / timedelta(minutes=1))
+            return show_number(number, _TOTAL.sub(lambda found: f"0{found[2] or ''}", number_format))
+    else:
+        span = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+    decimals = _DECIMALS.search(number_format)
+    places = len(decimals[1]) if decimals else 0
+    minutes, seconds = divmod(round(abs(span.total_seconds()), places), 60)
+    shown = f"{minutes // 60:0{1 if span is value else 2}.0f}:{minutes % 60:02.0f}"
+    if seconds and ("s" in letters or not isinstance(value, datetime)):
+        shown += f":{seconds:0{places + 2 + (places > 0)}.{places}f}"
+    if not isinstance(value, datetime) or (letters & {*"hs"} and not letters & {*"yd"}):
+        return f"-{shown}" if span < timedelta() else shown
+    return f"{value.date().isoformat()} {shown}" if span else value.date().isoformat()
 
 
 def show_number(value: float, number_format: str) -> str:

@@ -37,7 +37,7 @@ from app.ingest.readers.assembly import (
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.plain import read_plain
 from app.ingest.readers.spans import Rows
-from domain.documents import ParsedDocument
+from domain.documents import ParsedDocument, Unread
 from domain.errors import CostlyDocument, OversizedDocument, UnreadableDocument
 from domain.library.metadata import Metadata, select_metadata
 
@@ -195,9 +195,9 @@ def read_as_plain(source: str, data: bytes, dialect: str, error: UnreadableDocum
     reason = re.sub(r"^[^(]*\((.*)\)[^)]*$", r"\1", str(error), flags=re.DOTALL)
     if dialect == "docbook":
         data = html.unescape(_TAG_OF_XML.sub("", _TAGS_OF_XML.sub("\n\n", decode(data)))).encode()
-    return replace(
-        read_plain(source, data), notes=(f"It was read as plain text, because of a mistake in it: {reason}.",)
-    )
+    remark = f"It was read as plain text, because of a mistake in it: {reason}. Set it right and add it again."
+    plain = read_plain(source, data)
+    return replace(plain, unread=(*plain.unread, Unread(kind="remark", number=1, where=remark)))
 
 
 def parse(data: bytes, dialect: str, skipped: list[str] | None = None) -> Node:

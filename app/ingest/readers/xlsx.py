@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, groupby
 from typing import IO, Any
 
@@ -90,8 +89,8 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
         {sheet._worksheet_path: f"on sheet “{sheet.title}”" for sheet in workbook.worksheets},
         set(),
     )
-    document = assembly.finish(squeeze(workbook.properties.title or "") or name_title(source), source)
-    return replace(document, notes=(_UNSOLVED,) if unsolved else ())
+    assembly.skip("remark", _UNSOLVED, int(unsolved > 0))
+    return assembly.finish(squeeze(workbook.properties.title or "") or name_title(source), source)
 
 
 class _SheetParser(WorkSheetParser):  # type: ignore[misc]

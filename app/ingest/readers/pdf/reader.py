@@ -235,16 +235,12 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
         assembly.leave_out(" ".join(each.unseen), f"hidden on page {number}")
         for kind, what, count in each.skipped:
             assembly.skip(kind, f"{what} on page {number}".strip(), count)
+    for remark in describe_scans(pages):
+        assembly.skip("remark", remark)
     # Without a stated title, the file's name beats the largest line, which is often "Form 10-K" or a logo.
     document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source)
     sections = tuple(part for section in document.sections for part in leave_out(section, margins))
-    return replace(
-        document,
-        sections=sections,
-        lines=tuple(placed),
-        pages=len(pages),
-        notes=describe_scans(pages),
-    )
+    return replace(document, sections=sections, lines=tuple(placed), pages=len(pages))
 
 
 def _collect_words(pages: list[Page]) -> frozenset[str]:

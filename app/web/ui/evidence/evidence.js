@@ -78,7 +78,7 @@ function DocumentPane({ item, page }) {
         <label class="soft">${phrase("evidence.page")} <input type="number" class="jump" min="1" max=${pages} value=${page} onChange=${jump} /> ${phrase("evidence.of_pages", { total: pages })}</label>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => turn(page + 1)}>›</button>`}>
       <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
-      ${unread.length > 0 && html`<p class="soft where">${phrase("evidence.unread")} <bdi>${unread.map(({ kind, number, where }) => visible(`${kind} × ${number}${where && ` (${where})`}`)).join(", ")}</bdi></p>`}
+      ${unread.length > 0 && html`<p class="soft where">${phrase("evidence.unread")} <bdi>${unread.map(({ kind, number, where }) => visible(kind === "remark" ? where : `${kind} × ${number}${where && ` (${where})`}`)).join(", ")}</bdi></p>`}
       <${Readers} item=${item} />
       ${mayDelete && html`<p class="where"><${Confirm} of=${short(title || source, 60)} act=${() => deleteDocument(id).then(closeEvidence)} /></p>`}
       ${hasPages ? html`<${Pages} key=${`${id} ${item.updated_at}`} citation=${{ document_id: id, page, title, boxes: [] }} turn=${turn} />` : html`<${Blocks} key=${`${id} ${item.updated_at}`} document=${id} />`}
