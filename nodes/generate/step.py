@@ -32,7 +32,9 @@ from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
 from domain.text.claims import read_documents, split_claims
+from domain.text.languages import detect_language
 from domain.text.markers import render_marker, strip_markers
+from domain.text.terms import content_words
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
 from nodes.prompting.asking import within
@@ -124,6 +126,11 @@ _BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]] [^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\
 """The end of a text that is none of a sentence, though sentences before it have ends. Short replies may have none."""
 _UNENDED = re.compile(r"[\w,;:(-]\Z")
 """The end of a text that is none of a sentence. Enough where nobody has said that the text has ended."""
+
+_ENDS = re.compile(r"[.!?…。！？|](?:\W|\Z)|\n")
+"""The end of a sentence, an item or a row."""
+_STRANGE = 6
+"""Words by which a text is known that has nothing of its sources. Chosen: right answers in other words are shorter."""
 
 _SURE, _PARTLY = 0.8, 0.6
 """Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
@@ -373,9 +380,16 @@ async def _write_with_model(
         if is_overruled:
             raise UnsupportedAnswer(_OVERRULED)
         abstained = len(writer.text)
+    full = [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]
+    if not abstained and state["level"] in ("high", "medium"):
+        body = writer.text[len(opening) :]
+        is_fragment = bool(full) and not _ENDS.search(body)
+        is_uncited = not (writer.citations or profile.verify or list_arithmetic(state["work"]))
+        if is_uncited or is_fragment or _strays(body, state, sources):
+            raise UnsupportedAnswer()
     warnings = wording.warnings
     cuts = []
-    if full := [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]:
+    if full:
         # A server may have a smaller window than that.
         cuts.append(warnings.cut.format(tokens=min(knobs.answer_tokens, *full)))
     ends = {used.ended for used in context.ledger.usage if used.ended}
@@ -417,6 +431,16 @@ def _breaks_off(text: str, *, is_unsaid: bool) -> bool:
         return True
     end = _BREAKS_OFF.search(text)
     return end is not None and not (len(words := end[0].split()) > 2 and words[-1].istitle())
+
+
+def _strays(text: str, state: GenerateInput, sources: Sequence[Source]) -> bool:
+    """Return True for a text in the sources' language of which neither they nor the question have a single word: a
+    small model repeats an example of its prompt, or what it has learnt, and cites a source for it."""
+    said = strip_markers(text)
+    words = frozenset(content_words(said))
+    held = "\n".join(part for source in sources for part in (source["title"], *source["heading_path"], source["text"]))
+    strange = len(words) >= _STRANGE and words.isdisjoint(content_words(f"{held}\n{state['standalone_question']}"))
+    return strange and detect_language(said) == detect_language(held)
 
 
 def _says_nothing(text: str) -> bool:

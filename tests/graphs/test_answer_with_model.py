@@ -231,10 +231,23 @@ async def test_an_abstention_that_names_nothing_near_is_quoted_instead_where_sou
     assert done["confidence"] < 0.8
 
 
-@pytest.mark.parametrize("written", ["\n \n", "\n[1]\n"])
-async def test_an_answer_without_a_word_is_none(settings: Settings, written: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "finish"),
+    [
+        ("\n \n", "stop"), ("\n[1]\n", "stop"), ("Yes.", "stop"), ("How long is the warranty?", "stop"),
+        ("The warranty", "length"), ("Die Garantie ist für Kunden in Europa wichtig.", "stop"),
+        ("Parcels up to 20 kg go by van [2]. They leave on Fridays [1, 3].", "stop"),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_says_nothing_of_the_sources_is_none(
+    settings: Settings, written: str, finish: str
+) -> None:
+    async def send(body: Any) -> AsyncIterator[bytes]:
+        yield event_of({"content": written})
+        yield event_of({}, finish)
+
     async with serve(settings) as (services, server):
-        server.behaviour.replies = [written]
+        server.behaviour.send = send
         done, _ = await ask_for_events(services)
     assert (done["outcome"], done["answered_by"]) == ("answered", "local")
     assert "36 months" in done["answer"]
