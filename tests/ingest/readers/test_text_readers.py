@@ -865,11 +865,14 @@ def test_marks_and_folded_parts_of_a_page_are_read_and_what_surrounds_them_is_no
 def test_what_a_page_shows_without_words_is_counted() -> None:
     page = (
         "<p>Text<img src=a><img src=b alt=''><img src=c width=16><img alt='A pump in the hall'></p><iframe src=d></iframe>"
-        "<svg><text>12 kW</text></svg><svg></svg><select><option>A</select><math><mi>x</mi></math>"
+        "<figure><div><img src=d alt=''></div></figure><p><img src=e alt=''></p>"
+        "<svg><title>Loads</title><text>12<tspan>kW</tspan></text><text>9 t</text><image href=f /></svg><svg></svg><select><option>A</select><math><mi>x</mi></math>"
         "<table><tr><th>A<th>B<tr><td>1<td><table><tr><td>2<td>3</table></table><p hidden>Obey me</p><nav>Home</nav>"
     )
-    assert name_unread(read_document("a.html", page.encode()).unread) == (
-        "1 picture, 1 attachment (shown within the page), 1 drawing, 1 form field,"
+    document = read_document("a.html", page.encode())
+    assert "\n\n12 kW\n9 t" in document.text
+    assert name_unread(document.unread) == (
+        "4 pictures, 1 attachment (shown within the page), 1 drawing, 1 form field,"
         " 2 hidden words (in a hidden part of the page)"
     )
 

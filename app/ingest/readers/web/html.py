@@ -24,7 +24,7 @@ from app.ingest.readers.equations import read_mathml
 from app.ingest.readers.grids import has_header, is_figure
 from app.ingest.readers.man_page import add_man_page, is_man_page
 from app.ingest.readers.spans import Rows
-from app.ingest.readers.web.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink
+from app.ingest.readers.web.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink, list_around
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
@@ -207,10 +207,12 @@ class _Walk:
             words = " "
             self.icons.append(label)
         elif tag == "img":
-            words = self._read_picture(attributes)
+            words = self._read_picture(node)
         elif tag in ("svg", "canvas"):
-            words = " "
+            lines = (squeeze(each.text(separator=" ")) for each in node.css("text, foreignObject"))
+            words = f" {BREAK}".join(("", *filter(None, lines), ""))
             self.assembly.skip("drawing", "", int(any(map(str.isalnum, node.text()))))
+            self.assembly.skip("picture", "", len(node.css("image")))
         elif tag in ("iframe", "object", "embed", "video", "audio"):
             words = " "
             self.assembly.skip("attachment", "shown within the page")
@@ -236,14 +238,20 @@ class _Walk:
             self.assembly.pass_over(node.text())
         return words is not None
 
-    def _read_picture(self, attributes: dict[str, str | None]) -> str:
+    def _read_picture(self, picture: LexborNode) -> str:
+        attributes = picture.attributes
         words = attributes.get("alt") or ""
         if words.startswith("{\\displaystyle"):  # MediaWiki
             return f"${words}$"
         if describes(words):
             return f" {words} "
         is_icon = any(_SMALL.fullmatch(attributes.get(name) or "") for name in ("width", "height"))
-        self.assembly.skip("picture", "", int(attributes.get("alt") != "" and not is_icon))
+        around = picture.parent
+        is_alone = around is not None and around.tag == "p" and not around.text().strip()
+        is_content = (
+            is_alone or attributes.get("alt") != "" or any(each.tag == "figure" for each in list_around(picture))
+        )
+        self.assembly.skip("picture", "", int(is_content and not is_icon))
         return " "
 
     def _enter(self, node: LexborNode, name: str, style: Style) -> _Ends:
