@@ -69,10 +69,12 @@ def skip_parts(assembly: Assembly, archive: zipfile.ZipFile, places: Mapping[str
     parts are, such as "on slide 3", by the path of the page."""
     for page, where in places.items():
         for kind, path in _list_related(archive, page):
+            if kind in read:
+                continue
             if kind == "comments":
                 comments = parse_xml(read_part(archive, path, "Office file"))
                 assembly.skip("comment", where, sum(1 for _ in comments.iter("{*}comment", "{*}cm")))
-            elif kind in _KINDS and kind not in read:
+            elif kind in _KINDS:
                 assembly.skip(_KINDS[kind], where)
 
 

@@ -29,7 +29,7 @@ def picture() -> io.BytesIO:
     return buffer
 
 
-def test_a_word_file_says_which_pictures_comments_and_deletions_are_not_read(picture: io.BytesIO) -> None:
+def test_a_word_file_says_which_pictures_and_deletions_are_not_read_and_what_readers_note(picture: io.BytesIO) -> None:
     document = Document()
     paragraph = document.add_paragraph("The gauge holds four litres.")
     document.add_comment(paragraph.runs, "Five?", "A. Reader")
@@ -41,8 +41,11 @@ def test_a_word_file_says_which_pictures_comments_and_deletions_are_not_read(pic
     buffer = io.BytesIO()
     document.save(buffer)
     parsed = read_document("a.docx", buffer.getvalue())
-    assert parsed.text == "The gauge holds four litres.\n\nA gauge that is full"
-    assert name_unread(parsed.unread) == "1 deletion (tracked), 1 comment, 1 picture, 1 attachment"
+    assert parsed.text == (
+        "The gauge holds four litres.\n\nA gauge that is full\n\n"
+        "# Comments\n\nComment by A. Reader on “The gauge holds four litres.”: Five?"
+    )
+    assert (parsed.title, name_unread(parsed.unread)) == ("a", "1 deletion (tracked), 1 picture, 1 attachment")
 
 
 def test_a_presentation_says_on_which_slide_a_picture_is(picture: io.BytesIO) -> None:

@@ -439,6 +439,14 @@ def test_a_list_may_replace_levels_and_say_when_they_begin_anew() -> None:
     assert read(document).text == "# Article I Keys\n\n# 1.1 Porters\n\n# Article II Loans\n\n# 2.2 Days"
 
 
+def test_labels_of_a_list_are_those_that_are_cited() -> None:
+    document = Document()
+    define(document, 78, ("decimal", "%1)"), ("decimalZero", "(%2)"), ("lowerLetter", "(%3)"))
+    for text, depth in (("Keys", 0), ("Loans", 1), ("Days", 2)):
+        number(document, text, 78, depth)
+    assert read(document).text == "1. Keys\n   - (01) Loans\n     - (a) Days"
+
+
 def test_a_text_box_and_a_cell_hold_all_that_a_body_may() -> None:
     document = Document()
     define(document, 77, ("decimal", "%1."))

@@ -10,7 +10,8 @@ from docx.oxml.ns import qn
 
 from app.ingest.readers.assembly import spell_number
 
-_STEP = re.compile(r"\(?(\d{1,4})[.)]?")
+_STEP = re.compile(r"(0|[1-9]\d{0,3})[.)]?")
+"""Labels that say no more than a number. "(2)" is as it is cited."""
 _LEVELS = 9
 
 

@@ -10,7 +10,7 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 
 from app.ingest.readers.archives import parse_xml as read_xml
-from app.ingest.readers.assembly import BREAK, FIELD, Assembly, Looks, describes, flatten, squeeze
+from app.ingest.readers.assembly import BREAK, FIELD, Assembly, Looks, describes, flatten, name_title, squeeze
 from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
@@ -25,6 +25,9 @@ _BLANK = "[…]"
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
 _AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
 _REFERENCES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
+_ABOUT = (qn("w:commentRangeStart"), qn("w:commentRangeEnd"))
+_LONGEST_QUOTE, _MOST_OPEN = 100, 20
+"""Characters that are quoted of what a comment is about, and comments at one place. Chosen."""
 _LONGEST_HEADING = 100
 """Limit, in characters, of a bold paragraph that is a heading, in a document that has no style for headings in use."""
 _BOLD_LEVEL = 2
@@ -50,10 +53,13 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     reader.read()
     reader.read_edges("footer")
     reader.assembly.skip("deletion", "tracked", sum(1 for _ in document.element.body.iter(qn("w:del"))))
-    skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, {"chart", "diagramData"})
+    read = {"chart", "comments", "diagramData"}
+    skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, read)
     # Where the file states none, python-docx makes one up.
     is_stated = any(each.reltype.endswith("/core-properties") for each in document.part.package.rels.values())
     title = reader.shown_title or (document.core_properties.title if is_stated else "")
+    if reader.add_comments() and not reader.has_headings:
+        title = title or name_title(source)
     return reader.assembly.finish(title, source)
 
 
@@ -71,7 +77,7 @@ class _Reader:
         self.words = WordReader(self.assembly, links, self._styles.looks, dict(self.notes), equations)
         self._is_in_box = False
         paragraphs = document.element.body.iter(qn("w:p"))
-        self._has_headings = any(self._styles.find_level(each, self._styles.find(each)) for each in paragraphs)
+        self.has_headings = any(self._styles.find_level(each, self._styles.find(each)) for each in paragraphs)
         background = document.element.find(qn("w:background"))
         self._on_white = background is None or background.get(qn("w:color"), "FFFFFF").upper() in ("FFFFFF", "AUTO")
 
@@ -106,6 +112,31 @@ class _Reader:
                 texts += [words.spell(paragraph) + FIELD * has_number] * (not _is_again(paragraph))
         self.assembly.add_edges({kind: texts}, " ".join(map(_read_all, body.iter(qn("w:p")))))
 
+    def add_comments(self) -> bool:
+        """Add what readers have noted, each after their name and what it is about, at the end: it is no part of that.
+        Return True if there is any."""
+        about: dict[str, str] = {}
+        opened: set[str] = set()
+        for each in self._document.element.body.iter(*_ABOUT, qn("w:t")):
+            if each.tag == qn("w:t"):
+                about |= {name: about[name] + (each.text or "") for name in opened if len(about[name]) < _LONGEST_QUOTE}
+            elif each.tag == _ABOUT[0] and len(opened) < _MOST_OPEN:
+                about[each.get(qn("w:id"), "")] = ""
+                opened.add(each.get(qn("w:id"), ""))
+            else:
+                opened.discard(each.get(qn("w:id"), ""))
+        said: list[str] = []
+        for comment in self._document.comments:
+            quoted = squeeze(about.get(str(comment.comment_id), ""))[:_LONGEST_QUOTE]
+            head = f"Comment{f' by {comment.author}' * bool(comment.author)}{f' on “{quoted}”' * bool(quoted)}"
+            words = squeeze(" ".join(map(self.words.spell, comment._comment_elm.iter(qn("w:p")))))
+            said += [f"{head}: {words}"] * bool(words)
+        if said:
+            self.assembly.add_heading(1, "Comments")
+        for each in said:
+            self.assembly.add_paragraph(each)
+        return bool(said)
+
     def _add_blocks(self, parent: Any) -> None:
         for element in _list_blocks(parent):
             if element.tag == qn("w:p"):
@@ -123,7 +154,7 @@ class _Reader:
         text = self.words.spell(paragraph, on_white=self._on_white and not self._is_in_box)
         level = 0 if self._is_in_box else self._styles.find_level(paragraph, style)
         if (
-            not (level or self._has_headings or number or self._is_in_box)
+            not (level or self.has_headings or number or self._is_in_box)
             and len(text) <= _LONGEST_HEADING
             and is_bold(paragraph)
         ):
