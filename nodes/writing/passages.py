@@ -28,8 +28,8 @@ _LENGTH = 180
 
 _WORD = re.compile(r"`[^`\n]+`|(?<![@\w])\w++(?:[-'’.]\w++)*+(?!@)")
 """Code, or a word, but not of a mail address, which a mark would break."""
-_MARKS = re.compile(r"^[-=| :]{3,}$|^[ \t]*(?:`{3,}|~{3,}).*$|^[ \t]*(?:[-+•>#:]+|\d{1,3}[.)])[ \t]+", re.MULTILINE)
-"""Signs of Markdown at the beginning of a line."""
+_MARKS = re.compile(r"^[-=| :]{3,}$|^[ \t]*(?:`{3,}|~{3,}).*$|^[ \t]*[-+•>#:]+[ \t]+", re.MULTILINE)
+"""Signs of Markdown at the beginning of a line, but numbers of steps, which are asked for."""
 _EMPHASIS = re.compile(r"(`[^`\n]+`)|(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\2")
 _TARGET = re.compile(r"!?\[([^\[\]\n]*)\](?:\[\]|\([^()\n]{0,500}\))")
 """A link: two lines have no room for where it leads."""

@@ -25,6 +25,7 @@ def test_a_passage_is_plain_text_with_its_addresses_and_the_words_of_the_questio
         ("Run jq '.[] | select(.a >= 2)' *.txt", "Run jq '.[] | select(.a >= 2)' \\*.txt"),
         ("Set `log_type <all>` or **log_type** to [x](https://a.example)", "Set `log_type <all>` or **log_type** to x"),
         ("PostUp = wg set %i private-key <(pass a_b)", "PostUp = wg set %i private-key <(pass a_b)"),
+        ("4. Set log_type", "4. Set **log_type**"),
         ("Ask [us](https://a.example/b(c(d)))", "Ask [us\\](https://a.example/b(c(d)))"),
         ("```sh\nlog_type --file <name>\n```", "**log_type** --file \\<name>"),
     ],
