@@ -501,12 +501,16 @@ def test_broken_words_are_put_together() -> None:
         "known part; this baro-",
         "meter drifts in long-",
         "term use, see WS-",
-        "400 for more.",
+        "400 for the mainte-",
+        "nance with-",
+        "out a follow-",
+        "up. The follow-up ends.",
     ]
     steps = [write(60, 100 + 14 * n, text) for n, text in enumerate(lines)]
     document = read_page(*steps)
     assert " ".join(document.text.split()) == (
-        "The barometer is a well-known part; this barometer drifts in long-term use, see WS-400 for more."
+        "The barometer is a well-known part; this barometer drifts in long-term use, see WS-400 for the maintenance"
+        " without a follow-up. The follow-up ends."
     )
     check_lines(document)
 

@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pypdfium2
 from pypdfium2 import raw
@@ -29,6 +30,8 @@ from app.ingest.reading_progress import note_pages
 from domain.documents import Line, ParsedDocument
 from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
 from domain.library.metadata import Metadata
+from domain.text.dictionary import CORRECT_EVERYWHERE, is_word
+from domain.text.languages import detect_language, fold
 
 MAX_PAGES = 5000
 
@@ -54,8 +57,7 @@ _XFA = (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
 def read_pdf(source: str, data: bytes) -> ParsedDocument:
     """Read text with line boxes; an empty line separates pages.
 
-    A word broken at a line's end is joined again: with its hyphen, or without it where the document also has the word
-    unbroken and unhyphenated.
+    A word broken at a line's end is joined again: with its hyphen, or without it where that only broke the word.
 
     Raises `EncryptedDocument`, `UnreadableDocument`, `OversizedDocument` and `ScannedDocument`.
     """
@@ -192,7 +194,7 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
     for name in attached:
         assembly.skip("attachment", name)
     placed: list[Line] = []
-    words = _collect_words(pages)
+    breaks = _Breaks(pages)
     running = RunningLines(pages)
     levels = rank_headings(pages, running.says_nothing)
     margins: list[tuple[int, int]] = []
@@ -205,7 +207,7 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
     ):
         before, level = level if index else None, levels[page - 1].get(index)
         continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
-        text = _BULLET.sub("- ", _rejoin_word(line.text, following, words))
+        text = _BULLET.sub("- ", breaks.rejoin(line, following))
         mark, gap = "", line.gap
         if level is not None and not continued:
             mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
@@ -243,19 +245,38 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: Sequ
     return replace(document, sections=sections, lines=tuple(placed), pages=len(pages))
 
 
-def _collect_words(pages: list[Page]) -> frozenset[str]:
-    return frozenset(
-        word for page in pages for line in page.lines for word in re.findall(r"[^\W\d_]+", line.text.lower())
-    )
+class _Breaks:
+    """Tells which hyphens at the ends of lines only break a word: where the document has it whole, or the language. Two
+    words that are one together are parted so only in a document that breaks others."""
+
+    def __init__(self, pages: list[Page]) -> None:
+        text = " ".join(line.text for page in pages for line in page.lines)
+        self._language = detect_language(text) or CORRECT_EVERYWHERE
+        self._words = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
+        self._hyphened = frozenset(re.findall(r"[^\W\d_]+-[^\W\d_]+", text.lower()))
+        self._breaks_words = False
+        self._breaks_words = False
+        pairs = (_find_break(*each) for page in pages for each in pairwise(page.lines))
+        self._breaks_words = any(self._breaks(*pair) for pair in pairs if pair)
+
+    def rejoin(self, line: PageLine, following: PageLine | None) -> str:
+        """Return a line, without a hyphen at its end that only breaks a word."""
+        pair = _find_break(line, following)
+        return line.text[:-1] if pair and self._breaks(*pair) else line.text
+
+    def _breaks(self, start: str, end: str) -> bool:
+        if start + end in self._words or f"{start}-{end}" in self._hyphened:
+            return start + end in self._words
+        one, other, both = (is_word(fold(each), self._language) for each in (start, end, start + end))
+        return both and (self._breaks_words or not (one and other))
 
 
-def _rejoin_word(text: str, following: PageLine | None, words: frozenset[str]) -> str:
-    """Drop the hyphen at the line's end where it only broke a word."""
-    if following is not None and following.gap == "":
-        broken, rest = re.search(r"(?<![^\W\d_])[^\W\d_]++(?=-$)", text), re.match(r"[^\W\d_]+", following.text)
-        if broken and rest and rest[0][0].islower() and (broken[0] + rest[0]).lower() in words:
-            return text[:-1]
-    return text
+def _find_break(line: PageLine, following: PageLine | None) -> tuple[str, str] | None:
+    """Return what stands before and behind a hyphen at the end of a line, in lower case."""
+    if following is None or following.gap != "":
+        return None
+    start, end = re.search(r"(?<![^\W\d_])[^\W\d_]++(?=-$)", line.text), re.match(r"[^\W\d_]+", following.text)
+    return (start[0].lower(), end[0]) if start and end and end[0][0].islower() else None
 
 
 def _is_title(text: str) -> bool:
