@@ -18,13 +18,12 @@ from urllib.parse import urljoin
 import httpx
 from lxml import etree
 from protego import Protego
-from selectolax.lexbor import LexborHTMLParser
 
 from app.adapters.fetching import AGENT, GONE, Answer, Fetcher, is_within, new_client, normalise
 from app.ingest.decoding import decode
 from app.ingest.formats import find_format, find_format_by_media_type
 from app.ingest.readers.archives import parse_xml
-from app.ingest.readers.web.html import check_nesting
+from app.ingest.readers.web.markup import parse_html
 from domain.errors import DocumentError, InputError, NotFound, Unavailable, UnreadableDocument
 from domain.ports.connectors import Content, Entry, Listing, Opening
 
@@ -226,9 +225,7 @@ def _parse_sitemap(data: bytes) -> Sequence[tuple[str, str | None]]:
 def _read_links(answer: Answer) -> tuple[bool, Sequence[str | None]]:
     """Return whether a web page may be listed, and the addresses that it links to. Raises `UnreadableDocument` for one
     that cannot be parsed."""
-    page = decode(answer.body)
-    check_nesting(page)
-    tree = LexborHTMLParser(page)
+    tree = parse_html(decode(answer.body))
     is_listed = not any(
         "noindex" in (tag.attributes["content"] or "") for tag in tree.css("meta[name=robots][content]")
     )

@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise, zip_longest
+from itertools import groupby, islice, pairwise, zip_longest
 from pathlib import PurePath
 
 from domain.documents import Link, ParsedDocument, Section, Unread, UnreadKind, Unseen
@@ -33,6 +33,9 @@ MOST_HEADERS = 3
 """Rows of a header that are joined. Chosen, as for sheets: more are no header that people write."""
 _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
+
+_MOST_TRIED, _MOST_QUOTED = 100, 5
+"""Words of a file that are looked for in its text, and those that are quoted as missing there."""
 
 MOST_UNREAD = 50
 """Kinds and places of what is not read that are told apart."""
@@ -136,6 +139,8 @@ class Assembly:
         self._unseen: list[Unseen] = []
         self._missing: Counter[str] = Counter()
         """Letters of the file's own text, without those that are left out with a reason."""
+        self._own, self._told = list[str](), list[str]()
+        """The file's own text, and what of it is read or left out with a reason."""
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
@@ -176,10 +181,12 @@ class Assembly:
         """Say that this is the file's own text, of which the letters that are not in the document's are counted at the
         end: nothing is to vanish that no rule names."""
         self._missing.update(_count_letters(own))
+        self._own.append(own)
 
     def pass_over(self, text: str) -> None:
         """Say that these words of the file's own text are left out with a reason."""
         self._missing.subtract(_count_letters(text))
+        self._told.append(text)
 
     def add_edges(self, edges: Mapping[str, Iterable[str]], text: str = "") -> None:
         """Append what page headers and footers say and nothing else does. `FIELD` stands for numbers of pages there."""
@@ -347,7 +354,8 @@ class Assembly:
         text = "".join(self._parts)
         if self._missing:
             self.pass_over(text)
-            self.skip("character", "of the file's own text", (+self._missing).total())
+            if missing := (+self._missing).total():
+                self.skip("character", f"of the file's own text{self._quote_lost()}", missing)
         ends = [start for start, _ in self._sections[1:]] + [self._length]
         sections = [Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)]
         title = squeeze(untag(unlink(title or "")))
@@ -370,6 +378,15 @@ class Assembly:
             unread=tuple(Unread(kind=kind, number=n, where=where) for (kind, where), n in self._unread.items() if n),
             unseen=tuple(self._unseen),
         )
+
+    def _quote_lost(self) -> str:
+        """Return the first words of the file's own text that are missing, to be added to a sentence; empty where none
+        is missing as a whole."""
+        told = clean(" ".join(self._told))
+        words = {*_WORD.findall(told)}
+        other = islice((w for own in self._own for w in _WORD.findall(clean(own)) if w not in words), _MOST_TRIED)
+        lost = " ".join(islice((word for word in other if word not in told), _MOST_QUOTED))
+        return f", such as “{lost}”" if lost else ""
 
     def _open(self, first: str, rest: str) -> None:
         self.end_label()

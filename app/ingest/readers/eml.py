@@ -13,13 +13,12 @@ from email.parser import BytesParser
 from email.utils import getaddresses, parsedate_to_datetime
 from quopri import decodestring
 
-from selectolax.lexbor import LexborHTMLParser
-
 from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
 from app.ingest.readers.assembly import Assembly, clean, squeeze
 from app.ingest.readers.plain import add_plain
-from app.ingest.readers.web.html import add_html, check_nesting, read_html
+from app.ingest.readers.web.html import add_html, read_html
+from app.ingest.readers.web.markup import parse_html
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
 from domain.library.metadata import Metadata, select_metadata
@@ -305,8 +304,7 @@ class _Reader:
 
 
 def _add_page(assembly: Assembly, page: str) -> None:
-    check_nesting(page)
-    add_html(assembly, LexborHTMLParser(page))
+    add_html(assembly, parse_html(page))
 
 
 def _read_value(line: re.Match[str]) -> str:

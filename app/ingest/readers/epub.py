@@ -1,7 +1,6 @@
 """Electronic books."""
 
 import posixpath
-import re
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from urllib.parse import unquote
@@ -14,7 +13,8 @@ from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from app.ingest.readers.assembly import Assembly, squeeze
-from app.ingest.readers.web.html import add_html, check_nesting
+from app.ingest.readers.web.html import add_html
+from app.ingest.readers.web.markup import parse_html
 from domain.documents import ParsedDocument
 from domain.errors import EncryptedDocument, UnreadableDocument
 from domain.library.metadata import Metadata, select_metadata
@@ -24,9 +24,6 @@ MAX_CHAPTERS = 5000
 _NAME = "EPUB file"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _CHAPTER_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
-_EMPTY = re.compile(r"<(title|script|style|a|span|div|p|i|b|em|strong|h[1-6]|td|th|li)\b([^<>]*)/>", re.IGNORECASE)
-"""Elements that XML may close at once and HTML may not, such as an anchor. An HTML parser would take all that follows
-for their content."""
 
 
 def read_epub(source: str, data: bytes) -> ParsedDocument:
@@ -49,12 +46,11 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
                 continue
             try:
                 name = chapter if chapter in archive.NameToInfo else names.get(chapter.lower(), chapter)
-                page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, name, _NAME)))
+                page = decode(read_part(archive, name, _NAME))
             except UnreadableDocument:
                 assembly.skip("file", f"{posixpath.basename(chapter)}, which is damaged or missing")
                 continue
-            check_nesting(page)
-            tree = pages[chapter] = LexborHTMLParser(page)
+            tree = pages[chapter] = parse_html(page, is_xml=True)
             addresses = (unquote(each.attributes["href"] or "").partition("#")[0] for each in tree.css("a[href]"))
             linked.update(map(posixpath.basename, addresses))
     _place_notes(pages)

@@ -17,7 +17,6 @@ _IGNORED = re.compile(r'("[^"]*"|\\.)|\[(?!\$|[<>=])[^\]]{0,99}\]|_.|\*.')
 """Colours, spaces as wide as a character, characters that fill the cell."""
 _CONDITION = re.compile(r"\[(?P<sign>[<>]=?|<>|=)(?P<limit>-?\d{1,20}(?:\.\d{1,20})?)\]")
 _CURRENCY = re.compile(r"\[\$([^\]-]{0,99})(?:-[^\]]{0,99})?\]")
-_NO_LETTERS = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
 _TOTAL = re.compile(r"\[(?:m{1,9}|(s{1,9}))\](\.0{1,3})?", re.IGNORECASE)
 _DECIMALS = re.compile(r"s\]?\.(0{1,3})", re.IGNORECASE)
 _QUOTED = re.compile(r'"([^"]*)"|\\(.)')
@@ -45,7 +44,7 @@ def show_value(value: Any, number_format: str) -> str:
 
 def _show_time(value: datetime | time | timedelta, number_format: str) -> str:
     """Spell a time, with a day where the format does not leave it out, and seconds with as many decimals."""
-    letters = {*_NO_LETTERS.sub("", number_format.lower())}
+    letters = {*_QUOTED.sub("", "".join(_split(number_format))).lower()}
     if isinstance(value, timedelta):
         span = value
         if (total := _TOTAL.search(number_format)) and not letters & {*"hms"}:

@@ -27,7 +27,7 @@ _PRESENTATION = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 _NO_TEXT = frozenset(
-    {f"{_TEXT}{name}" for name in ("tracked-changes", "table-of-content", "alphabetical-index")}
+    {f"{_TEXT}{name}" for name in ("tracked-changes", "table-of-content", "alphabetical-index", "note-citation")}
     | {f"{_OFFICE}annotation", f"{_OFFICE}annotation-end", f"{_OFFICE}forms"}
 )
 """What is no part of the text."""
@@ -78,7 +78,7 @@ def read_opendocument(source: str, data: bytes) -> ParsedDocument:
             for field in edge.iterdescendants(etree.Element):
                 field.text = field.text if field.tag in _KNOWN else FIELD
             walk.edges[kind] += map(_read_words, edge.iter(f"{_TEXT}p"))
-    walk.assembly.expect("".join(map(str, content.itertext())))
+    walk.assembly.expect(" ".join(map(str, content.itertext())))
     _leave_out(walk, content, _find_hidden_styles([content, parts["styles.xml"]]))
     stated = parts["meta.xml"].findtext(f".//{_DC}title")
     for body in [*content.iter(f"{_OFFICE}spreadsheet")]:
@@ -333,7 +333,27 @@ def _prepare(body: etree._Element) -> str:
             if element.tag == f"{_TEXT}ruby-text":
                 element.text = f"({''.join(map(str, element.itertext()))})"
             element.tag = f"{_TEXT}section" if holds_blocks else f"{_TEXT}span"
+    for holder in reversed([*body.iter(f"{_TABLE}table-cell", f"{_TEXT}note-body")]):
+        _simplify(holder)
     return title
+
+
+def _simplify(holder: etree._Element) -> None:
+    """Write as paragraphs what pandoc drops in a cell or a note: headings, sections, tables and lists of notes."""
+    is_note = holder.tag == f"{_TEXT}note-body"
+    for block in [*holder.iter(*_BLOCKS, f"{_TABLE}table")]:
+        if block.tag == f"{_TEXT}h":
+            block.tag = f"{_TEXT}p"
+        elif block.tag == f"{_TABLE}table":
+            for row in block.iter(f"{_TABLE}table-row"):
+                words = etree.Element(f"{_TEXT}p")
+                words.text = ", ".join(filter(None, map(_read_words, row)))
+                block.addprevious(words)
+            _remove(block)
+        elif block.tag == f"{_TEXT}section" or (is_note and block.tag == f"{_TEXT}list"):
+            for child in block.iterchildren() if block.tag.endswith("section") else [*block.iter(f"{_TEXT}p")]:
+                block.addprevious(child)
+            _remove(block)
 
 
 def _pack(parts: dict[str, etree._Element]) -> bytes:

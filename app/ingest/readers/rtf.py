@@ -138,7 +138,7 @@ class _Writer:
             elif self._state.group != "skip":
                 self._control(word, number)
         self._assembly.leave_out("".join(self._unseen), UNSEEN_LETTERS)
-        self._assembly.expect(make_storable("".join(self._texts)))
+        self._assembly.expect(make_storable(" ".join(self._texts)))
         level = r"{\listlevel\levelnfc0\levelstartat%d}"
         lists = "".join(rf"{{\list{level % n * _LEVELS}\listid{n + 1}}}" for n in self._starts)
         overrides = "".join(rf"{{\listoverride\listid{n + 1}\ls{n + 1}}}" for n in self._starts)

@@ -82,7 +82,7 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
         if parser.unsolved:
             assembly.skip("formula", f"without a stored result on sheet “{sheet.title}”", parser.unsolved)
     assembly.add_edges(edges)
-    assembly.expect("".join(own))
+    assembly.expect(" ".join(own))
     skip_parts(
         assembly,
         archive,

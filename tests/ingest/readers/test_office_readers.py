@@ -943,6 +943,24 @@ def make_opendocument(kind: str, body: str, styles: str = "") -> bytes:
     return pack(parts | ({"styles.xml": f"{around}{styles}{end}"} if styles else {}))
 
 
+def test_what_pandoc_drops_in_cells_and_notes_of_an_opendocument_text_is_read() -> None:
+    head, list_ = (
+        '<text:h text:outline-level="2">{}</text:h>',
+        "<text:list><text:list-item>{}</text:list-item></text:list>",
+    )
+    cell = "<table:table-row><table:table-cell>{}</table:table-cell><table:table-cell>{}</table:table-cell></table:table-row>"
+    table = f"<table:table>{cell}</table:table>"
+    body = table.format(
+        head.format("Hours") + table.format("<text:p>Mon</text:p>", head.format("9")),
+        "<text:section><text:p>Gate 5</text:p></text:section>",
+    )
+    note = f"<text:note><text:note-citation>1</text:note-citation><text:note-body>{list_}</text:note-body></text:note>"
+    body += f"<text:p>Pay{note.format('<text:p>7 kg</text:p>')}.</text:p>"
+    document = read_document("a.odt", make_opendocument("text", body))
+    assert document.text == "Hours; Mon, 9 | Gate 5\n\nPay (7 kg)."
+    assert document.unread == ()
+
+
 def test_an_opendocument_sheet_shows_its_cells() -> None:
     def write(*cells: str, **marks: str) -> str:
         said = "".join(

@@ -848,6 +848,8 @@ PAGES = [
     ("<table><tr><th>Class<th>Skill<tr><td>Ranger<td>Snare<tr><td colspan=2>Locked skills<tr><td>Druid<td>Thorns</table>", ['Ranger | Snare\n\nLocked skills\n\nClass | Skill\n--- | ---\nDruid | Thorns'], ['Locked skills |']),
     ("<ul><li role=checkbox aria-checked=true>Oil<li role=checkbox aria-checked=false>Wax</ul><ul class=inline-task-list><li class=checked>Coal<li>Salt</ul><ul><li><div class='checkbox checkbox-on'></div> Tar</ul>", ['- ☒ Oil\n- ☐ Wax', '- ☒ Coal\n- ☐ Salt', '- ☒ Tar'], []),
     ("<style>.t{display:none}</style><p>Cities of the north</p><button onclick=\"show('a')\">Oslo</button><button onclick=\"show('b')\">Bergen</button><div id=a class=t>Cold and dear.</div><div id=b class=t>Wet.</div>", ['Oslo: Cold and dear.', 'Bergen: Wet.'], []),
+    ("<?xml version='1.0'?><html><head/><body><p>Pay <![CDATA[90 < 95 & tax]]> on <a id='x'/><time datetime='2025-09-01'/>.</p><script>//<![CDATA[\nx > y//]]></script><p>End.", ['Pay 90 < 95 & tax on 2025-09-01.', 'End.'], ['x > y', ']]>']),
+    ('<p>See <ac:link><ri:page ri:content-title="Pagers"/></ac:link>, <ac:link><ri:page ri:content-title="Lamps"/><ac:plain-text-link-body><![CDATA[the lamps]]></ac:plain-text-link-body></ac:link>.</p><ac:structured-macro><ac:parameter ac:name="language">sh</ac:parameter><ac:plain-text-body><![CDATA[ack <id>]]></ac:plain-text-body></ac:structured-macro><ac:task-list><ac:task><ac:task-id>7</ac:task-id><ac:task-status>complete</ac:task-status><ac:task-body>Coal</ac:task-body></ac:task></ac:task-list>', ['See Pagers, the lamps.', '```\nack <id>\n```', '- ☒ Coal'], ['sh', '7', 'Lamps']),
 ]
 # fmt: on
 

@@ -92,6 +92,7 @@ def test_letters_of_the_file_that_no_rule_names_are_counted(own: str, missing: i
     assembly.leave_out("Secret.", "in white letters")
     assembly.add_paragraph("Pay 45 2 in the office.")
     unread = assembly.finish(None, "a.txt").unread
+    assert ("such as “at noon”" in name_unread(unread)) == (missing > 0)
     assert sum(each["number"] for each in unread if each["kind"] == "character") == missing
 
 

@@ -24,6 +24,7 @@ from app.ingest.readers.equations import read_mathml
 from app.ingest.readers.grids import has_header, is_figure
 from app.ingest.readers.man_page import add_man_page, is_man_page
 from app.ingest.readers.spans import Rows
+from app.ingest.readers.web.markup import parse_html
 from app.ingest.readers.web.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink, list_around
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
@@ -50,10 +51,6 @@ _LONGEST_EXCUSE = 300
 _NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
 """Classes in which DocBook puts a note; the heading within is its label."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#.-]{1,30})")
-_NESTING = re.compile(r"<(/?)(?:div|section|article|span|blockquote|ul|ol|dl|table|font|center)\b", re.IGNORECASE)
-_DEEPEST = 3000
-"""Deepest nesting that is read. The parser scans all open elements at each new one, so its time grows with the
-square."""
 _NUMERALS = {"lower-alpha": "a", "lower-latin": "a", "upper-alpha": "A", "upper-latin": "A", "lower-roman": "i"} | {
     "upper-roman": "I", "a": "a", "A": "A", "i": "i", "I": "I"
 }  # fmt: skip
@@ -62,19 +59,13 @@ _SMALL = re.compile(r"(?:[12]?\d|3[012])(?:px)?")
 """Width or height of an icon."""
 
 
-_SHADOW = re.compile(r"<template(?=[^<>]*\sshadowrootmode)((?:(?!<template).)*?)</template", re.IGNORECASE | re.DOTALL)
-"""What a browser shows within an element, and a parser keeps apart from the page."""
-
-
 def read_html(source: str, data: bytes) -> ParsedDocument:
     """Read a web page as its readers see it: without scripts, styles, navigation and what nothing opens.
 
     Raises `UnreadableDocument` if it is nested so deeply that parsing would take hours, and where a script has still to
     fill it.
     """
-    page = _SHADOW.sub(r"<div\1</div", decode(data))
-    check_nesting(page)
-    tree = LexborHTMLParser(page)
+    tree = parse_html(decode(data))
     assembly = Assembly()
     title = _find_title(tree)
     add_html(assembly, tree)
@@ -91,19 +82,8 @@ def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
     """Append the visible content of `tree`: of its main part, where it names one."""
     page = Page(tree)
     if (root := page.find_root()) is not None:
-        assembly.expect(root.text())
+        assembly.expect(root.text(separator=" "))
         _Walk(assembly, page, root).run(root)
-
-
-def check_nesting(page: str) -> None:
-    """Raise `UnreadableDocument` if the page is nested so deeply that parsing would take hours."""
-    depth = 0
-    for tag in _NESTING.finditer(page):
-        depth = max(0, depth - 1) if tag[1] else depth + 1
-        if depth > _DEEPEST:
-            raise UnreadableDocument(
-                f"The HTML is nested more than {_DEEPEST:,} levels deep. Save it as text and retry."
-            )
 
 
 def _find_title(tree: LexborHTMLParser) -> str:
