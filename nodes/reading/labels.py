@@ -11,7 +11,7 @@ from domain.text.terms import find_terms
 from nodes.reading.phrases import read_patterns, read_phrases
 from nodes.reading.units import Unit
 
-_LABEL = re.compile(r"(?<!\w)([^\W\d_]{2,}|§+) ?(\d+[a-z]?|[IVXLC]+)(?![\w%]|[.,:/]\d)")
+_LABEL = re.compile(r"(?<!\w)([^\W\d_]{2,}|§{1,2}) ?(\d+[a-z]?|[IVXLC]+)(?![\w%]|[.,:/]\d)")
 _VALUE = re.compile(r"([^:|\n]{1,60}):[ \n]+\S")
 
 
