@@ -140,7 +140,7 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     wanted = weigh_terms(question, typed, held, language)
     features = describe(question, units, held, wanted, language)
     lacking = np.array([1 - share_names(question, read_whole(unit)) for unit in units], dtype=np.float32)
-    return _Described(units, wanted, features, lacking, find_labelled(typed, units, language))
+    return _Described(units, wanted, features, lacking, find_labelled(question, units, language))
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
