@@ -69,6 +69,8 @@ class Quote:
     """The lead-in or the header of the table without which the passage cannot be read, where it stands further up."""
     heading: str = ""
     """What it is about: the name of its section, unless it is an entry with a name or has all words of that itself."""
+    goes_on: bool = False
+    """True where it is a list that has more items."""
 
 
 @dataclass(frozen=True, slots=True)

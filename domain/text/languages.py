@@ -94,6 +94,12 @@ def detect_language(text: str) -> Language | None:
     return _detect(text[:READ])
 
 
+def is_in_other_script(text: str) -> bool:
+    """Return True where most letters are none of the Latin ones, in which all of our languages are written."""
+    letters = [unicodedata.name(letter, "").startswith("LATIN") for letter in text if letter.isalpha()]
+    return 2 * sum(letters) < len(letters)
+
+
 # Cached, because several steps of a turn read the same sources.
 @lru_cache(maxsize=1024)
 def _detect(text: str) -> Language | None:

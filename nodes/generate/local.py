@@ -122,6 +122,7 @@ def _quote_near(units: Sequence[Unit], shares: Vector, best: int) -> list[Quote]
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
     first, last = units[passage.first], units[passage.last]
     source = first.source
+    near = [u.block for u in units[max(passage.last - 1, 0) : passage.last + 2] if u.source is source]
     start, lead = first.start, first.introduction
     said = f"{lead} {source['text'][start : last.end]}"
     is_named = first.kind == "definition" or find_terms(first.section) <= find_terms(said)
@@ -134,4 +135,5 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
         text=source["text"][start : last.end],
         lead=lead,
         heading="" if is_named else first.section,
+        goes_on=last.kind in ("list", "steps") and passage.first < passage.last and near == [last.block] * 3,
     )

@@ -16,7 +16,7 @@ from domain.profile import Profile
 from domain.state import Failure
 from domain.text.claims import LATEX
 from domain.text.hyperlinks import strip_images
-from domain.text.languages import Language, read_file
+from domain.text.languages import Language, is_in_other_script, read_file
 
 
 class _Texts(BaseModel):
@@ -31,6 +31,7 @@ class Abstention(_Texts):
     nothing_close: str
     no_documents: str
     other_language: str
+    unread_language: str
 
 
 class Passages(_Texts):
@@ -168,7 +169,7 @@ class Wording(_Texts):
         """Return the same texts with an abstention of the profile's own, if it has one."""
         if sentence is None:
             return self
-        alone = Abstention(sentence=sentence, searched="", nothing_close="", no_documents="", other_language="")
+        alone = Abstention(**{**dict.fromkeys(Abstention.model_fields, ""), "sentence": sentence})
         return self.model_copy(update={"abstention": alone})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
@@ -181,6 +182,8 @@ class Wording(_Texts):
                 if reason["scope_is_empty"] and texts.no_documents:
                     return texts.no_documents
                 said += [texts.searched.format(query=_begin(reason["searched"])), texts.nothing_close]
+                if is_in_other_script(reason["searched"]):
+                    said.append(texts.unread_language)
             elif reason["code"] == "other_language":
                 said.append(texts.other_language)
         return " ".join(filter(None, said))

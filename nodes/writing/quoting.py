@@ -23,11 +23,11 @@ def count_words(text: str) -> int:
 
 def render_quote(quote: Quote, marker: str) -> str:
     """Return a passage as it stands in its document, below its lead-in, with a marker at the end of each paragraph,
-    list, table and block of code."""
+    list, table and block of code. A list that breaks off would look like a whole one."""
     text = f"{quote.lead}\n{quote.text}" if quote.lead else quote.text
     # A document's own footnote numbers would read as citations of ours.
     clean = strip_images(strip_markers(text)).strip()
-    return "\n\n".join(_mark_blocks(clean, marker))
+    return "\n\n".join(_mark_blocks(clean, marker)) + " …" * quote.goes_on
 
 
 def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:

@@ -409,6 +409,13 @@ async def test_an_entry_is_quoted_with_the_next_only_where_a_list_is_asked_for(e
     assert listed.text.count("The default is") > 1
 
 
+async def test_a_list_that_breaks_off_says_so(embedder: OnnxEmbedder) -> None:
+    for items, goes_on in ((5, False), (50, True)):
+        text = "To reset the router:\n\n" + "".join(f"{n}. Push the button of board {n}.\n" for n in range(1, items))
+        [quote] = await quotes_of("How do I reset the router?", [source(1, text)], embedder)
+        assert (quote.goes_on, render_quote(quote, "[1]").endswith(". [1] …")) == (goes_on, goes_on)
+
+
 async def test_what_a_manual_page_is_about_is_said_by_its_name_line(embedder: OnnxEmbedder) -> None:
     text = "## NAME\n\ngit-gc - Cleanup unnecessary files\n\n## SYNOPSIS\n\n```\ngit gc [--auto]\n```\n\n## DESCRIPTION\n\n"
     page = source(4, f"{text}git gc runs housekeeping tasks, with --auto only where there are many loose objects.")

@@ -69,6 +69,16 @@ def test_an_abstention_says_what_was_searched(reasons: list[Reason], text: str) 
     assert ENGLISH.abstain(reasons) == text
 
 
+def test_that_another_script_is_hardly_read_is_said() -> None:
+    said = "I read English, German, French and Spanish; in other languages I find little."
+    for question, is_other in (
+        ("蓝莓 WS 的单价是多少", True),
+        ("Сколько стоит?", True),
+        ("What of 蓝莓 costs?", False),
+    ):
+        assert (said in ENGLISH.abstain([found(question)])) == is_other
+
+
 def test_of_a_long_question_the_beginning_is_repeated() -> None:
     said = ENGLISH.abstain([found(f"Is it {'so ' * 600}?")])
     assert len(said) < 300
