@@ -16,12 +16,15 @@ class OversizedResponse(httpx2.ReadError):
 
 
 def bound_responses(most: int, streamed: int) -> dict[str, list[Callable[[httpx2.Response], Awaitable[None]]]]:
-    """Return the event hooks of a client that ends a response after `most` bytes, a stream of events after
-    `streamed`."""
+    """Return the event hooks of a client that ends a response after `most` bytes, a stream of events after `streamed`,
+    and that keeps its question where it is sent elsewhere."""
 
     async def bound(response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise OversizedResponse("The response is compressed, which was not asked for.")
+        if response.status_code in (301, 302):
+            # The client would go on with GET, as browsers do, and without what was asked.
+            response.status_code = 307
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = _BoundedStream(response.stream, streamed if is_stream else most)

@@ -1,4 +1,10 @@
-"""Errors of OpenAI's SDK, which also asks for embeddings and reranks, as ours."""
+"""Errors of the providers' SDKs as ours: OpenAI's also asks for embeddings and reranks."""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import httpx2
 import openai
@@ -8,6 +14,68 @@ from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelTime
 _PASSING = (408, 409, 498, 499)
 """Statuses below 500 after which asking again later may help."""
 
+_PAGE = re.compile(r"<(?:!doctype )?html(?:.{0,2000}<title>\s*(?P<title>[^<]{0,99}[^<\s]))?", re.IGNORECASE | re.DOTALL)
+
+
+class _Cause(NamedTuple):
+    """Why no server was reached."""
+
+    sentence: str = ""
+    """Empty where nobody knows."""
+    lasts: bool = False
+    """True where asking again does not help."""
+
+
+def explain_silence(server: str, error: BaseException, address: str) -> str:
+    """Return a sentence about a server that was not reached. `address` is the setting of its address."""
+    return " ".join(filter(None, (f"{server} does not answer.", _find_cause(error).sentence, f"Check {address}.")))
+
+
+def translate_silence(error: BaseException, again_in: float | None = None) -> AskgraphError:
+    """Translate the error of a request to a language model that got no reply."""
+    sentence, lasts = _find_cause(error)
+    if lasts:
+        return ModelError(f"The language model's server cannot be asked. {sentence}")
+    message = f"The language model did not answer. {sentence} Try again in a moment." if sentence else None
+    return ModelUnavailable(message, again_in=again_in)
+
+
+def _find_cause(error: BaseException) -> _Cause:
+    """Return what SDKs and HTTP clients tell only by the errors behind theirs."""
+    for each in _list_causes(error):
+        match each:
+            case ssl.SSLCertVerificationError() if each.verify_code in (62, 64):
+                return _Cause(f"Its certificate is for another name: {each.verify_message}", lasts=True)
+            case ssl.SSLCertVerificationError():
+                remedy = "SSL_CERT_FILE may name a file with the certificate of whoever has signed it."
+                return _Cause(f"Its certificate is not trusted here: {each.verify_message}. {remedy}", lasts=True)
+            case ssl.SSLError():
+                return _Cause("It does not speak https: its address may have to begin with http://.", lasts=True)
+            case httpx2.UnsupportedProtocol():
+                return _Cause("Its address has to begin with http:// or https://.", lasts=True)
+            case httpx2.TooManyRedirects():
+                return _Cause("Its address redirects in circles.", lasts=True)
+            case httpx2.RemoteProtocolError() if "without" in str(each) and each.request.url.scheme == "http":
+                return _Cause("It hung up without a reply: its address may have to begin with https://.")
+            case socket.gaierror():
+                return _Cause("There is no host of this name, or no DNS that knows it.")
+            case ConnectionRefusedError():
+                return _Cause("Nothing listens there.")
+    return _Cause()
+
+
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        # Of several addresses that one name has.
+        error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
+
+
+def find_page(said: str) -> str | None:
+    """Return the title of a web page that came instead of a reply; None where it is none."""
+    page = _PAGE.search(said)
+    return page and " ".join((page["title"] or "").split())
+
 
 def translate(error: Exception, model: str, *, keys: str, names: str) -> AskgraphError:
     """Translate an error of a call of a model, which is named as in "The reranker rerank-v3.5". `keys` and `names` are
@@ -15,6 +83,8 @@ def translate(error: Exception, model: str, *, keys: str, names: str) -> Askgrap
     match error:
         case TimeoutError() | openai.APITimeoutError() | httpx2.TimeoutException():
             return ModelTimeout(f"{model} took too long. Try again in a moment.")
+        case openai.APIStatusError() if error.status_code < 500 and (page := find_page(str(error.body))) is not None:
+            return ModelError(f"{model} is out of reach: its address answers with a web page {page!r}. Check {names}.")
         case openai.AuthenticationError() | openai.PermissionDeniedError():
             return ModelRejectedKey(f"{model} did not accept the API key. Check {keys}.")
         case openai.NotFoundError():
@@ -30,6 +100,6 @@ def translate(error: Exception, model: str, *, keys: str, names: str) -> Askgrap
         case openai.APIResponseValidationError():
             return ModelError(f"{model} sent a reply that violates its protocol.")
         case openai.OpenAIError() | httpx2.HTTPError():
-            return ModelUnavailable(f"{model} does not answer.")
+            return ModelUnavailable(f"{model} does not answer. {_find_cause(error).sentence}".strip())
         case _:
             return ModelError(f"{model} sent a reply that violates its protocol.")

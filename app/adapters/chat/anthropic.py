@@ -8,6 +8,7 @@ from langchain_anthropic import ChatAnthropic
 
 from app.adapters.chat.langchain import BOUNDED
 from app.adapters.chat.providers import CHECK_SECONDS
+from app.adapters.sdk_errors import explain_silence
 
 
 class Claude(ChatAnthropic):
@@ -33,8 +34,8 @@ class Claude(ChatAnthropic):
                 await probe.models.retrieve(self.model)
         except anthropic.AuthenticationError:
             return "The language model's provider did not accept the API key. Check ANTHROPIC_API_KEY."
-        except (anthropic.APIConnectionError, TimeoutError):
-            return f"The language model's server at {probe.base_url} does not answer. Check ANTHROPIC_BASE_URL."
+        except (anthropic.APIConnectionError, TimeoutError) as error:
+            return explain_silence(f"The language model's server at {probe.base_url}", error, "ANTHROPIC_BASE_URL")
         except anthropic.NotFoundError as error:
             # A gateway without a list of models also answers 404, but not in these words.
             if "not_found_error" in str(error.body):

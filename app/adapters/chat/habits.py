@@ -27,8 +27,8 @@ ROOM = (2000, 8000)
 """Tokens for thoughts beside the words: for a model that thinks, and where these were not enough."""
 
 _OPTIONAL = {
-    "json_schema": r"response.?format|json.?schema|structured.?output|grammar|guided",
-    "json_object": r"response.?format|json.?object|json.?mode|structured.?output|grammar",
+    "json_schema": r"response.?format|json.?schema|structured.?output|grammar|sampler|guided",
+    "json_object": r"response.?format|json.?object|json.?mode|structured.?output|grammar|sampler",
     "stream_options": "stream_options|include_usage",
     "temperature": "temperature",
     "minimal": "effort|reasoning|minimal",
@@ -36,7 +36,7 @@ _OPTIONAL = {
     "max_tokens": "max_tokens",
     "max_completion_tokens": "max_completion_tokens",
     "system": r"system.?(role|message|prompt|instruction)|developer|\broles?\b",
-    "tools": "tool|function",
+    "tools": "tool|function|grammar|sampler",
     "stream": r"\bto stream\b|stream(ing)?.{0,20}\b(not|un|only)|(not|un)\w*.{0,20}\bstream",
     "whole": r"stream",
 }
@@ -147,8 +147,9 @@ def is_crash(error: openai.APIError) -> bool:
 
 
 def is_filtered(error: openai.APIError) -> bool:
-    """Return True where the error says that a filter has refused the prompt."""
-    return bool(_FILTERED.search(f"{error.code} {spell(error)}"))
+    """Return True where the error says that a filter has refused the prompt. What is not found is none: some accounts
+    have filters of models."""
+    return getattr(error, "status_code", 0) != 404 and bool(_FILTERED.search(f"{error.code} {spell(error)}"))
 
 
 @dataclass(slots=True)

@@ -25,10 +25,12 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from app.adapters.bounded_http import DIRECT, UNCOMPRESSED, OversizedResponse, bound_responses
+from app.adapters.chat.ends import read_end
 from app.adapters.chat.judgements import read_judgement
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.adapters.sdk_errors import translate_silence
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -41,6 +43,7 @@ from domain.errors import (
 )
 from domain.ports.models import (
     LARGER_WINDOW,
+    UNSAID,
     FailedAttempt,
     Message,
     ModelReply,
@@ -88,20 +91,11 @@ LONGEST_THOUGHTS = 20_000
 LONGEST_MESSAGE = 1000
 """Characters of a provider's message that are kept. Some repeat the whole request."""
 
-_REFUSED = frozenset(
-    {"content_filter", "content_filtered", "refusal", "safety", "prohibited_content", "blocklist", "recitation", "spii"}
-    | {"sensitive", "guardrail_intervened", "error_toxic"}
-)
-_WHOLE = frozenset(
-    {"stop", "stop_sequence", "end_turn", "eos", "eos_token", "end", "complete", "completed", "finished", "done"}
-    | {"tool_calls", "tool_use", "function_call"}
-)
-"""Ends of a whole reply. Any other word may be that of a cut one: servers make them up."""
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
 _AGAIN = re.compile(r"(?:retry|again) (?:in|after) (\d{1,6}(?:\.\d{1,9})?) ?(?:(ms|milli)|s)", re.IGNORECASE)
-FULL = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"})
+_EMPTY = "sent an empty reply"
 _ONLY_THOUGHTS = "wrote nothing but thoughts, or its server takes answers for thoughts (vLLM: --reasoning-parser)"
 _UNREAD = 8
 """Characters a token that no tokenizer reaches over a prompt in words: fewer tokens are a reason to count them."""
@@ -155,8 +149,13 @@ class LangChainChat:
         """Return a reply in words, or calls of some of the tools."""
         prompt, declared = _convert(messages), [_declare(tool) for tool in tools]
         asking = partial(self._offer, prompt, declared, max_tokens)
-        reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), json.dumps(declared)])
-        self._check(reply, sink, max_tokens, prompt)
+        for _ in range(2):
+            reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), json.dumps(declared)])
+            self._check(reply, sink, max_tokens, prompt)
+            finish = _read_finish(reply)
+            # That the model wrote a call wrongly is an accident, which the next reply mostly does not have.
+            if reply.tool_calls or read_end(finish) != "miscalled":
+                break
         with self._translated(sink):
             calls = [
                 ToolCall(call["id"] or "", make_storable(call["name"]), _make_storable(call["args"]))
@@ -168,7 +167,7 @@ class LangChainChat:
         ]
         text = make_storable(str(reply.text))
         if not calls and not text.strip():
-            raise ModelError(f"The language model {self.name} sent an empty reply.")
+            raise ModelError(f"The language model {self.name} {_EMPTY}{_name_end(finish)}.")
         return ModelReply(text, calls)
 
     async def stream(
@@ -234,21 +233,22 @@ class LangChainChat:
                         continue
                     break
             finally:
+                end = read_end(finish)
                 if thoughts:
                     sink.record_thoughts(make_storable(thoughts))
                 if usage is None and (finish is None or left <= 0):
                     self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink, full=left <= 0)
                 elif pieces or usage:
-                    ended = "" if finish is None or finish in _WHOLE | FULL | _REFUSED else finish
-                    self._record(usage, sink, map(_spell, prompt), full=finish in FULL, ended=ended)
-        if finish in _REFUSED:
+                    ended = finish or "" if end in ("unknown", "miscalled") else ""
+                    self._record(usage, sink, map(_spell, prompt), full=end == "full", ended=ended)
+        if end == "refused":
             raise ModelRefused
         if finish is None:
             # LangChain treats the end of the connection as the end of the reply.
             raise ModelReplyCut
         if not "".join(pieces).strip():
-            did = _ONLY_THOUGHTS if thoughts else "sent an empty reply"
-            if finish in FULL:
+            did = _ONLY_THOUGHTS if thoughts else f"{_EMPTY}{_name_end(finish)}"
+            if end == "full":
                 allowed, written = max_tokens + self._find_room(), usage["output_tokens"] if usage else 0
                 did = f"spent its {allowed} tokens before it wrote a word"
                 if 0 < written < allowed:
@@ -296,10 +296,10 @@ class LangChainChat:
         self._record(reply.usage_metadata, sink, map(_spell, prompt))
         if thoughts := read_thoughts(reply):
             sink.record_thoughts(thoughts[:LONGEST_THOUGHTS])
-        finish = _read_finish(reply)
-        if finish in _REFUSED or reply.additional_kwargs.get("refusal"):
+        end = read_end(_read_finish(reply))
+        if end == "refused" or reply.additional_kwargs.get("refusal"):
             raise ModelRefused
-        if finish in FULL:
+        if end == "full":
             raise ModelError(f"The language model {self.name} ran out of tokens before its reply was complete.")
         calls = [*reply.tool_calls, *reply.invalid_tool_calls]
         if len(str(reply.text)) + sum(len(str(call["args"])) for call in calls) > max_tokens * TOKEN_CHARACTERS:
@@ -351,11 +351,11 @@ class LangChainChat:
             case langchain.ContextOverflowError():
                 return ContextTooLong()
             case langchain.ModelError() if error.is_retryable:
-                return ModelUnavailable(again_in=read_retry_after(error))
+                return translate_silence(error, read_retry_after(error))
             case langchain.ModelError():
                 return ModelError(f"The language model {self.name} did not accept the request.", said=str(error))
             case httpx2.HTTPError() | OSError():
-                return ModelUnavailable()
+                return translate_silence(error)
             case _ if _BUSY.search(str(error)):
                 return ModelUnavailable()
             case _:
@@ -533,7 +533,12 @@ def _read_finish(reply: AIMessage) -> str | None:
     """Return the provider's word for why the reply ended; None if it has not ended or nobody says."""
     metadata = reply.response_metadata
     finish = metadata.get("finish_reason") or metadata.get("stop_reason")
-    return str(finish).lower() if finish else None
+    return str(finish) if finish else None
+
+
+def _name_end(finish: str | None) -> str:
+    """Return the provider's word for an end that is not a usual one, for a sentence about an empty reply."""
+    return "" if read_end(finish) == "whole" or finish in (None, UNSAID) else f", which it ended with {finish!r}"
 
 
 def read_retry_after(error: Exception) -> float | None:

@@ -9,7 +9,6 @@ module costs 0.7 s: import it where a model is configured, not at the top of a m
 import asyncio
 import copy
 import math
-import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
@@ -26,6 +25,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from app.adapters.chat.ends import read_end
 from app.adapters.chat.habits import (
     FORMATS,
     KEPT,
@@ -40,7 +40,6 @@ from app.adapters.chat.habits import (
 )
 from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import (
-    FULL,
     JUDGEMENT_TOKENS,
     TAIL,
     LangChainChat,
@@ -57,6 +56,7 @@ from app.adapters.chat.replies import (
     sum_usage,
 )
 from app.adapters.prices import PriceTable, read_prices
+from app.adapters.sdk_errors import explain_silence, find_page, translate_silence
 from app.support.cancelling import end_tasks
 from domain.errors import (
     AskgraphError,
@@ -86,7 +86,6 @@ _PASSING = (408, 409, 424, 425, 429, 498, 499)
 
 _UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Exceptions that the SDK and LangChain raise for a reply that violates the protocol."""
-_PAGE = re.compile(r"<(!doctype )?html", re.IGNORECASE)
 _ADDRESS = "The address (OPENAI_BASE_URL) usually ends in /v1."
 _REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
 _STATUSES = {
@@ -167,14 +166,19 @@ class OpenAIChat(LangChainChat):
                 listed = {model.id async for model in await probe.models.list()}
         except openai.AuthenticationError:
             return _REJECTED
-        except (openai.APIConnectionError, TimeoutError):
-            return f"The language model's server at {self.server.base_url} does not answer. Check OPENAI_BASE_URL."
+        except (openai.APIConnectionError, TimeoutError) as error:
+            return explain_silence(f"The language model's server at {self._shown}", error, "OPENAI_BASE_URL")
         except (openai.OpenAIError, *_UNUSABLE):
             return None
         if listed and not listed & {self.name, f"{self.name}:latest"}:
             some = ", ".join(sorted(listed)[:5])
-            return f"The server at {self.server.base_url} does not list a model {self.name!r}; it lists {some}."
+            return f"The server at {self._shown} does not list a model {self.name!r}; it lists {some}."
         return None
+
+    @property
+    def _shown(self) -> httpx2.URL:
+        """The server's address without a password."""
+        return self.server.base_url.copy_with(userinfo=b"")
 
     def takes_temperature(self) -> bool:
         return "temperature" not in self._completions.recall().refused
@@ -229,6 +233,10 @@ class OpenAIChat(LangChainChat):
                 return ContextTooLong()
             case ThoughtAloudError():
                 return ModelThoughtAloud()
+            case openai.APIStatusError() | ValueError() if (page := self._find_page(error)) is not None:
+                return ModelError(
+                    f"The address of the language model {self.name} answers with a web page{page}. {_ADDRESS}"
+                )
             case openai.AuthenticationError():
                 return ModelRejectedKey(_REJECTED)
             case openai.APIStatusError() if error.status_code < 500 and is_filtered(error):
@@ -238,13 +246,8 @@ class OpenAIChat(LangChainChat):
                 return ModelError(f"The budget of the language model {self.name} is used up{quote(error)}. {again}")
             case openai.PermissionDeniedError() | openai.APITimeoutError():
                 return super()._translate(error)
-            case ValueError() if _PAGE.search(str(error)):
-                return ModelError(f"The address of the language model {self.name} answers with a web page. {_ADDRESS}")
             case openai.APIStatusError() if error.status_code in (404, 405):
-                message = (
-                    f"There is no language model {self.name} at this address{quote(error)}. Check its name. {_ADDRESS}"
-                )
-                return ModelError(message, said=spell(error))
+                return ModelError(self._explain_absence(error), said=spell(error))
             case openai.APIError() if is_too_long(error):
                 return ContextTooLong()
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
@@ -256,8 +259,30 @@ class OpenAIChat(LangChainChat):
                 message = busy if error.status_code == 429 else failed
                 return ModelUnavailable(message, again_in=read_retry_after(error), said=spell(error))
             case openai.OpenAIError():
-                return ModelUnavailable(again_in=read_retry_after(error))
+                return translate_silence(error, read_retry_after(error))
         return super()._translate(error)
+
+    @staticmethod
+    def _find_page(error: openai.APIStatusError | ValueError) -> str | None:
+        """Return how to name the web page that came instead of a reply: of a firewall, or to sign in."""
+        if not isinstance(error, openai.APIStatusError):
+            status, title = "", find_page(str(error))
+        else:
+            status, title = f" of status {error.status_code}", find_page(str(error.body))
+            title = None if error.status_code >= 500 else title
+        return None if title is None else status + (title and f" ({title})")
+
+    def _explain_absence(self, error: openai.APIStatusError) -> str:
+        """Return why an address has no such model, which may have any cause that the server names."""
+        if error.response.history:
+            there = error.request.url.copy_with(query=None, userinfo=b"")
+            return f"The address of the language model {self.name} redirects to {there}, where it is not{quote(error)}."
+        if error.status_code == 405:
+            return f"The address of the language model {self.name} takes no questions{quote(error)}. {_ADDRESS}"
+        if said := quote(error):
+            other = f"If that is no other reason, check its name. {_ADDRESS}"
+            return f"There is no language model {self.name} for this account and address{said}. {other}"
+        return f"There is no language model {self.name} at this address. Check its name. {_ADDRESS}"
 
 
 class _Completions:
@@ -377,14 +402,16 @@ class _Completions:
         """
         habits, reader = self.recall(), answer.reader
         habits.thinks = habits.thinks or reader.thought
-        is_full = reader.finish in FULL
+        end = read_end(reader.finish)
+        is_full = end == "full"
         if reader.closed_only or (reader.text.strip() and not is_full):
             habits.opened = reader.closed_only
         if is_full and reader.text and not reader.text.strip() and not reader.thought:
             formatted = "response_format" in body and not habits.refused >= FORMATS
             habits.refused |= FORMATS if formatted else set()
             return formatted
-        is_silent = not (reader.said or reader.thought or reader.text) and reader.finish in {*FULL, "stop", UNSAID}
+        is_ended = end in ("full", "whole") or reader.finish == UNSAID
+        is_silent = is_ended and not (reader.said or reader.thought or reader.text)
         if is_silent and habits.fills_window(answer.sent, usage, full=is_full):
             raise ContextOverflowError("The reply has no word.")
         return is_full and (reader.thought or not reader.said) and habits.find_room()

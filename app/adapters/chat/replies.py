@@ -14,6 +14,7 @@ import httpx2
 import orjson
 
 from app.adapters.bounded_http import OversizedResponse
+from app.adapters.chat.ends import read_end
 from app.adapters.chat.judgements import SEARCHED, find_objects
 from app.adapters.chat.langchain import LONGEST_THOUGHTS
 from domain.ports.models import UNSAID
@@ -281,7 +282,7 @@ class ReplyReader:
     def end(self) -> list[dict[str, str]]:
         """Return the rest of the words and thoughts, where the reply has ended."""
         self.finish = self.finish or ("refusal" if self._refuses else "stop")
-        return [_show(*part) for part in self._splitter.finish(full=self.finish == "length")]
+        return [_show(*part) for part in self._splitter.finish(full=read_end(self.finish) == "full")]
 
     def list_calls(self) -> list[dict[str, Any]]:
         """Return the calls of offered tools in OpenAI's form, also those that the model wrote as text."""
@@ -346,8 +347,8 @@ def _join(value: object) -> str:
 def _spell_finish(reason: object) -> str:
     """Return why a reply ended; empty where it goes on, which some servers say with a word."""
     reason = reason.get("type") if isinstance(reason, dict) else reason  # of SGLang
-    said = str(reason or "").lower()
-    return "" if said in ("null", "none") else said
+    said = str(reason or "")
+    return "" if said.lower() in ("null", "none") else said
 
 
 def _find_name(name: str, offered: Collection[str]) -> str:

@@ -16,7 +16,7 @@ from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.rerankers.registry import Opening
-from app.adapters.sdk_errors import translate
+from app.adapters.sdk_errors import explain_silence, translate
 from app.settings import reveal
 from domain.documents import Passage, embedding_text
 from domain.errors import (
@@ -134,8 +134,8 @@ class CohereReranker:
                 await probe.get(f"/v1/models/{self._model}", cast_to=httpx2.Response)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             return self._translate(error).message
-        except (openai.APIConnectionError, TimeoutError):
-            return f"The server of the reranker {self._model} does not answer. Check COHERE_BASE_URL."
+        except (openai.APIConnectionError, TimeoutError) as error:
+            return explain_silence(f"The server of the reranker {self._model}", error, "COHERE_BASE_URL")
         except openai.OpenAIError:
             return None
         return None

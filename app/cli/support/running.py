@@ -76,8 +76,9 @@ def finish(work: Callable[[], int]) -> NoReturn:
     except AskgraphError as error:
         fail(error)
     except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
-        # Of a path that was given.
-        fail(InputError(f"{str(error.filename)!r} cannot be used: {error.strerror}."))
+        # Of a path that was given. Where certificates are read, the error names none.
+        path = error.filename or f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')}"
+        fail(InputError(f"{str(path)!r} cannot be used: {error.strerror}."))
     except KeyboardInterrupt:
         code = 130
     raise typer.Exit(code)

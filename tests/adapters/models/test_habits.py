@@ -113,6 +113,7 @@ async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.Monk
         (Habit("aborted", "", "", finish=lambda body, finish: "abort"), ModelUnavailable),
         (Habit("page", "", "", body=lambda body: "<html>Sign in</html>"), ModelError),
         (Habit("sensitive", "", "", finish=lambda body, finish: "sensitive"), ModelRefused),
+        (Habit("recites", "", "", finish=lambda body, finish: "content_filter: RECITATION"), ModelRefused),
         (Habit("no-path", "", "", body=lambda body: {"error": "Unexpected endpoint or method. (POST)"}), ModelError),
         (Habit("tgi", "", "", status=422, refuses=lambda body: {"error": _TGI}), ContextTooLong),
         (Habit("filtered", "", "", refuses=lambda body: '{"error": "Violated guardrail policy"}'), ModelRefused),
@@ -146,13 +147,28 @@ async def test_thoughts_that_were_told_are_taken_back_and_known_from_then_on() -
 
 
 @pytest.mark.parametrize(
-    ("word", "full", "ended"), [("network_error", False, "network_error"), ("MAX_TOKENS", True, ""), ("eos", False, "")]
+    ("word", "full", "ended"),
+    [("network_error", False, "network_error"), ("MAX_TOKENS", True, ""), ("eos", False, ""), ("endTurn", False, "")],
 )
 async def test_a_reply_with_an_unknown_end_is_not_taken_for_whole(word: str, full: bool, ended: str) -> None:
     sink = Sink()
     async with PROVIDER.open(3, habit=Habit("ends", "", "", finish=lambda body, finish: word)) as (_, _, model):
         await call(model, "stream", sink)
     assert [(used.full, used.ended) for used in sink.usage] == [(full, ended)]
+
+
+@pytest.mark.parametrize("slips", [1, 2])
+async def test_a_call_that_the_model_wrote_wrongly_is_asked_for_once_more(slips: int) -> None:
+    slipping = [
+        {"choices": [{"message": {}, "finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"}]}
+    ] * slips
+    async with PROVIDER.open(3, send=lambda body: _send(slipping.pop()) if slipping else None) as (server, _, model):
+        if slips == 1:
+            assert await call(model, "act") == "search"
+        else:
+            with pytest.raises(ModelError, match="ended with 'function_call_filter"):
+                await call(model, "act")
+        assert len(server.requests) == 2
 
 
 async def test_marks_of_templates_are_words_where_code_speaks_of_them() -> None:
@@ -238,8 +254,10 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
         (400, "Range of input length should be [1, 30720]", ContextTooLong, "does not fit", 1),
         (400, "The tokens in the prompt and completion must not exceed 8192", ContextTooLong, "does not fit", 3),
         (429, "You have reached your weekly usage limit.", ModelError, "budget", 1),
-        (404, "No models loaded.", ModelError, r"at this address: No models loaded\..*ends in /v1", 1),
-        (405, "Method Not Allowed", ModelError, "usually ends in /v1", 1),
+        (404, "No models loaded.", ModelError, r"address: No models loaded\..*ends in /v1", 1),
+        (404, "No endpoints match your guardrail restrictions.", ModelError, "account and address: No endpoints", 1),
+        (405, "Method Not Allowed", ModelError, "takes no questions.*usually ends in /v1", 1),
+        (403, "<html><title>Blocked</title>", ModelError, r"web page of status 403 \(Blocked\)", 1),
     ],
 )
 async def test_what_a_refusal_means_is_read_from_all_that_is_said(
@@ -250,6 +268,16 @@ async def test_what_a_refusal_means_is_read_from_all_that_is_said(
         with pytest.raises(expected, match=says):
             await call(model, "stream")
         assert len(server.requests) == count
+
+
+async def test_tools_are_told_as_text_where_a_schema_of_theirs_is_refused() -> None:
+    said: list[str] = []
+    picky = Habit("picky", "", "", refuses=lambda body: said[0] if said and body.get("tools") else None)
+    async with PROVIDER.open(3, habit=picky) as (server, _, model):
+        await call(model, "act")
+        said.append("Failed to initialize samplers: failed to parse grammar")
+        assert await call(model, "act") == "search"
+        assert len(server.requests) == 3
 
 
 async def test_what_the_server_behind_a_gateway_says_is_heard() -> None:

@@ -1,5 +1,7 @@
 import asyncio
 import json
+import socket
+import ssl
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -10,6 +12,7 @@ from pydantic import BaseModel
 
 from app.adapters.chat.langchain import BOUNDED
 from app.adapters.chat.openai import OpenAIChat
+from app.adapters.sdk_errors import explain_silence, translate_silence
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
 from domain.ports.pictures import Picture
@@ -72,6 +75,56 @@ async def test_a_server_on_this_machine_is_asked_without_a_proxy(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with openai.DefaultAsyncHttpxClient(**BOUNDED) as http:
         assert await read(chat(server, http))
+
+
+def _fail_verification(code: int, message: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError()
+    error.verify_code, error.verify_message = code, message
+    return error
+
+
+REQUEST = httpx2.Request("POST", "http://models.example")
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "says"),
+    [
+        (_fail_verification(18, "self-signed certificate"), ModelError, "self-signed certificate. SSL_CERT_FILE"),
+        (_fail_verification(62, "not valid for 'a'"), ModelError, "for another name: not valid"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), ModelError, "begin with http://"),
+        (httpx2.TooManyRedirects("Exceeded"), ModelError, "in circles"),
+        (httpx2.UnsupportedProtocol("Missing"), ModelError, "begin with http:// or https://"),
+        (httpx2.RemoteProtocolError("… without …", request=REQUEST), ModelUnavailable, "begin with https://"),
+        (socket.gaierror(-2, "Name or service not known"), ModelUnavailable, "no host of this name"),
+        (ExceptionGroup("", [ConnectionRefusedError()]), ModelUnavailable, "Nothing listens there. Try again"),
+        (None, ModelUnavailable, "The language model did not answer. Try again"),
+    ],
+)
+def test_a_server_that_was_not_reached_is_told_with_the_cause(
+    cause: Exception | None, kind: type[AskgraphError], says: str
+) -> None:
+    error = openai.APIConnectionError(request=REQUEST)
+    error.__cause__ = cause
+    told = translate_silence(error)
+    assert type(told) is kind
+    assert says in told.message
+    assert explain_silence("It", error, "THE_SETTING").endswith("Check THE_SETTING.")
+
+
+@pytest.mark.parametrize("status", [301, 302, 308])
+async def test_a_question_that_is_sent_elsewhere_stays_one(status: int) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.url.path == "/v1/chat/completions":
+            return httpx2.Response(status, headers={"Location": "/other?key=1"})
+        return httpx2.Response(405, json={"detail": request.method})
+
+    async with openai.DefaultAsyncHttpxClient(
+        transport=httpx2.MockTransport(answer), **{**BOUNDED, "mounts": {}}
+    ) as http:
+        model = OpenAIChat("m", api_key="key", base_url="http://models.example/v1", timeout=3, http=http)
+        with pytest.raises(ModelError, match=r"redirects to http://models\.example/other, where") as caught:
+            await read(model)
+    assert "POST" in str(caught.value.__cause__.body)  # type: ignore[union-attr]
 
 
 async def test_a_stream_that_is_left_has_cost_its_pictures(model: OpenAIChat) -> None:
