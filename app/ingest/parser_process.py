@@ -116,6 +116,20 @@ def _limit_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
+def prepare_program() -> Callable[[], None]:
+    """Return what a program that this process starts does first: it takes no more time than this process has left, and
+    ends with it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    usage, parent = resource.getrusage(resource.RUSAGE_SELF), os.getpid()
+    left = soft if soft == resource.RLIM_INFINITY else max(1, soft - int(usage.ru_utime + usage.ru_stime))
+
+    def prepare() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (left, hard))
+        end_with(parent)
+
+    return prepare
+
+
 def end_with(parent: int) -> None:
     """End this process when its parent ends, even by a crash. Elsewhere than on Linux it ends after the current job."""
     if sys.platform == "linux":

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ingest.parser_process import MEMORY_MB
+from app.ingest.parser_process import MEMORY_MB, prepare_program
 from app.ingest.parser_workers import ParserWorkers, _Worker
 from app.ingest.preparation import prepare
 from app.ingest.reading_progress import note_pages
@@ -165,3 +166,12 @@ def test_a_worker_ends_with_its_parent() -> None:
     while Path(f"/proc/{worker}/cmdline").exists() and Path(f"/proc/{worker}/cmdline").read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_program_has_the_time_that_its_worker_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = int(time.process_time())
+    monkeypatch.setattr("app.ingest.parser_process.resource.getrlimit", lambda _: (used + 100, resource.RLIM_INFINITY))
+    said = subprocess.run(
+        ["sh", "-c", "ulimit -t"], preexec_fn=prepare_program(), capture_output=True, check=True
+    ).stdout
+    assert 90 < int(said) <= 101

@@ -43,6 +43,8 @@ MOST_UNSEEN = 20_000
 """Characters that are kept of what nobody sees. Chosen: what a person may read through."""
 UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What turns the direction of text: a title with it shows other letters than it has."""
 _PLACEHOLDER = re.compile(
     r"[\[<{(][^\[\]<>{}()]*[\]>})]"
     r"|(?:untitled|new|word|powerpoint)?[- ]?(?:untitled|document|page|presentation)[- ]?\d*",
@@ -370,7 +372,7 @@ class Assembly:
             filled = (section.heading_path[-1] for section in named if section.start not in empty)
             title = next(filled, name_title(source))
         return ParsedDocument(
-            title=title[:_MAX_TITLE],
+            title=_TURNS.sub("", title)[:_MAX_TITLE],
             text=text,
             media_type="",
             sections=tuple(sections),

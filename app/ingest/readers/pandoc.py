@@ -19,6 +19,7 @@ import orjson
 
 from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
+from app.ingest.parser_process import prepare_program
 from app.ingest.readers.assembly import (
     BREAK,
     MARKS,
@@ -216,6 +217,7 @@ def parse(data: bytes, dialect: str, skipped: list[str] | None = None) -> Node:
             stdout=subprocess.PIPE,
             stderr=said,
             env={"LC_ALL": "C.UTF-8"},
+            preexec_fn=prepare_program(),
         ) as process:
             assert process.stdout is not None
             tree = process.stdout.read(MAX_TREE + 1)

@@ -386,6 +386,7 @@ def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -
     listed = b"Known pumps:\n\n- [Falke](#falke)\n- [Adler](#adler)\n"
     assert "- Adler" in read_document("a.md", listed).text
     assert read_document("a/b_c.md", b"Text only").title == "b c"
+    assert read_document("a.md", "# Invoice \u202efdp.exe".encode()).title == "Invoice fdp.exe"
 
 
 def test_comments_of_obsidian_are_left_out_and_named() -> None:

@@ -55,6 +55,8 @@ _NUMERALS = {"lower-alpha": "a", "lower-latin": "a", "upper-alpha": "A", "upper-
     "upper-roman": "I", "a": "a", "A": "A", "i": "i", "I": "I"
 }  # fmt: skip
 _FIELDS = frozenset({"text", "number", "date", "time", "datetime-local", "email", "tel", "url", "month", "week"})
+_IN_DRAWING = ", ".join(f"{tag}:not(svg svg *, text *, foreignObject *)" for tag in ("text", "foreignObject"))
+"""What has the words of a drawing, once: within one another they would grow with the square of their number."""
 _SMALL = re.compile(r"(?:[12]?\d|3[012])(?:px)?")
 """Width or height of an icon."""
 
@@ -189,7 +191,7 @@ class _Walk:
         elif tag == "img":
             words = self._read_picture(node)
         elif tag in ("svg", "canvas"):
-            lines = (squeeze(each.text(separator=" ")) for each in node.css("text, foreignObject"))
+            lines = (squeeze(each.text(separator=" ")) for each in node.css(_IN_DRAWING))
             words = f" {BREAK}".join(("", *filter(None, lines), ""))
             self.assembly.skip("drawing", "", int(any(map(str.isalnum, node.text()))))
             self.assembly.skip("picture", "", len(node.css("image")))
@@ -401,7 +403,7 @@ def _read_formulas(assembly: Assembly, root: LexborNode) -> dict[int, str]:
     """Return the TeX of formulas by their `mem_id`: what they were made from, else what pandoc makes of them."""
     found: dict[int, str] = {}
     others: list[LexborNode] = []
-    for node in root.css("math, script[type^='math/tex']"):
+    for node in root.css("math:not(math *), script[type^='math/tex']"):
         source = node if node.tag == "script" else node.css_first('annotation[encoding="application/x-tex"]')
         tex = squeeze(node.attributes.get("alttext") or (source.text() if source is not None else ""))
         is_display = node.attributes.get("display") == "block" or "display" in (node.attributes.get("type") or "")
