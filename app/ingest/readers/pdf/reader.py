@@ -255,7 +255,6 @@ class _Breaks:
         self._words = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
         self._hyphened = frozenset(re.findall(r"[^\W\d_]+-[^\W\d_]+", text.lower()))
         self._breaks_words = False
-        self._breaks_words = False
         pairs = (_find_break(*each) for page in pages for each in pairwise(page.lines))
         self._breaks_words = any(self._breaks(*pair) for pair in pairs if pair)
 
