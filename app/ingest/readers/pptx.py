@@ -29,6 +29,7 @@ from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import EQUATION, read_equations
 from app.ingest.readers.grids import add_table, check_cells
 from app.ingest.readers.office import open_office, skip_parts
+from app.ingest.readers.symbols import PRIVATE, spell_symbols
 from domain.documents import ParsedDocument
 
 MAX_DEPTH = 20
@@ -60,6 +61,7 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
     equations = read_equations(assembly, slides)
     for number, slide in enumerate(presentation.slides, start=1):
         places[slide.part.partname.lstrip("/")] = f"on slide {number}"
+        _respell(slide._element)
         assembly.expect(_read_all(slide))
         _link(assembly, slide)
         if slide._element.get("show") in ("0", "false"):
@@ -94,6 +96,15 @@ def _unwrap(slide: Any) -> None:
         for element in reversed(next(iter(wrapper), ())):
             wrapper.addnext(element)
         wrapper.getparent().remove(wrapper)
+
+
+def _respell(slide: Any) -> None:
+    """Write the signs that fonts of symbols show for the characters of their words."""
+    for words in slide.iter(qn("a:t")):
+        properties = words.getparent().find(qn("a:rPr"))
+        for font in properties.iterchildren(qn("a:latin"), qn("a:sym")) if properties is not None else ():
+            if font.tag == qn("a:latin") or PRIVATE.search(words.text or ""):
+                words.text = spell_symbols(words.text or "", font.get("typeface", ""))
 
 
 def _link(assembly: Assembly, slide: Slide) -> None:

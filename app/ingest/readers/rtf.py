@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.ingest.readers.assembly import FIELD, UNSEEN_LETTERS, clean, squeeze
 from app.ingest.readers.pandoc import Walk, parse
+from app.ingest.readers.symbols import spell_symbols
 from domain.documents import ParsedDocument, UnreadKind
 from domain.text.storable import make_storable
 
@@ -45,7 +46,12 @@ _CHARSETS = {
     77: "mac_roman", 128: "cp932", 129: "cp949", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254",
     163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
 }  # fmt: skip
-_FONT = re.compile(rb"\\f(\d{1,5})(?:\s?\\[a-z]{1,20}\d{0,5}){0,9}?\s?\\fcharset(\d{1,3})")
+_FONT = re.compile(
+    rb"\\f(\d{1,5})(?:\s?\\[a-z]{1,20}\d{0,5}){0,9}?\s?\\fcharset(\d{1,3})"
+    rb"(?:\s?\\[a-z]{1,20}\d{0,5}|\{[^{}]{0,99}\}){0,9} ?([^;{}\\]{0,99})"
+)
+_SIGNS = 2
+"""The charset of fonts whose characters stand for signs."""
 _STYLE = re.compile(
     rb"\{\\s(\d{1,4})\b[^{}]{0,999}?(?:\\outlinelevel([0-8])|(?:heading|berschrift|titre|tulo) (\d);)", re.I
 )
@@ -101,7 +107,9 @@ class _Writer:
         self._assembly, self._edges, self._data = walk.assembly, walk.edges, data
         self._state, self._stack = _State(), list[tuple[_State, bool]]()
         self._encoding = "cp1252"
-        self._fonts = {int(font): _CHARSETS.get(int(charset)) for font, charset in _FONT.findall(data)}
+        fonts = [(int(font), int(charset), name.decode("latin-1")) for font, charset, name in _FONT.findall(data)]
+        self._fonts = {font: _CHARSETS.get(charset) for font, charset, _ in fonts}
+        self._signs = {font: name.strip() for font, charset, name in fonts if charset == _SIGNS}
         self._styles = {
             int(style): int(outline or b"-1") + 1 or int(level) for style, outline, level in _STYLE.findall(data)
         }
@@ -123,7 +131,7 @@ class _Writer:
         held = bytearray()
         for word, number, token in _tokenize(self._data):
             if word != "'" and held:
-                self._put(held.decode(self._fonts.get(self._state.font) or self._encoding, "replace"))
+                self._put(self._decode(held))
                 held.clear()
             if word == "'":
                 held += token[self._skip :]
@@ -131,7 +139,7 @@ class _Writer:
             elif not word:
                 cut = min(self._skip, len(token))
                 self._skip -= cut
-                self._put(token[cut:].decode(self._fonts.get(self._state.font) or self._encoding, "replace"))
+                self._put(self._decode(token[cut:]))
             elif word in "{}":
                 self._skip = 0
                 self._nest(word)
@@ -144,6 +152,13 @@ class _Writer:
         overrides = "".join(rf"{{\listoverride\listid{n + 1}\ls{n + 1}}}" for n in self._starts)
         body = "".join(self._written) + "}" * sum(is_written for _, is_written in self._stack)
         return make_storable(rf"{{\rtf1{{\*\listtable{lists}}}{{\*\listoverridetable{overrides}}}{body}\par}}")
+
+    def _decode(self, data: bytes) -> str:
+        """Return characters of the font that holds, or the signs that it shows for them."""
+        font = self._state.font
+        if font not in self._signs:
+            return data.decode(self._fonts.get(font) or self._encoding, "replace")
+        return spell_symbols(data.decode("latin-1"), self._signs[font])
 
     def _nest(self, brace: str) -> None:
         state, is_deep = self._state, len(self._stack) >= MAX_DEPTH
@@ -185,10 +200,10 @@ class _Writer:
         elif word == "uc":
             state.fallback = max(0, min(number or 0, 16))
         elif word == "u":
-            self._put(chr((number or 0) % 0x10000))
+            self._put(spell_symbols(chr((number or 0) % 0x10000), self._signs.get(state.font, "")))
             self._skip = state.fallback
         elif word == "plain":
-            state.is_hidden, state.is_deleted, state.color, state.size = False, False, 0, 24
+            state.is_hidden, state.is_deleted, state.color, state.size, state.font = False, False, 0, 24, -1
             self._written.append(r"\nosupersub \strike0 ")
         elif word == "v":
             state.is_hidden = number != 0

@@ -9,7 +9,7 @@ from docx.oxml import ns
 
 from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, Looks, clean, mark
 from app.ingest.readers.equations import EQUATION
-from app.ingest.readers.word.symbols import PRIVATE, spell_symbols
+from app.ingest.readers.symbols import PRIVATE, spell_symbols
 
 qn = cache(ns.qn)
 _SMALLEST = 2
