@@ -31,6 +31,8 @@ _ANY_REPLACED = re.compile("[" + re.escape("".join(chr(c) for c, new in _REPLACE
 """Finds whether there is anything to replace, ten times faster than replacing; most texts have nothing."""
 MOST_HEADERS = 3
 """Rows of a header that are joined. Chosen, as for sheets: more are no header that people write."""
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P^_X][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|[ -/]*[0-~]|$)")
+"""What tells a terminal how to show what follows."""
 _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
 
@@ -69,9 +71,24 @@ BREAK = "\v"
 def clean(text: str) -> str:
     """Return the text in Unicode form NFC, with plain line ends, without characters that cannot be stored or seen."""
     if not text.isprintable() or not unicodedata.is_normalized("NFKC", text):  # else nothing is to be replaced
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = text.replace("\r\n", "\n")
+        if "\x1b" in text or "\b" in text:
+            text = replay(text if "\n" in text else text.replace("\r", "\n"))
+        text = text.replace("\r", "\n")
         text = text.translate(_REPLACED) if _ANY_REPLACED.search(text) else text
     return unicodedata.normalize("NFC", text)
+
+
+def replay(text: str) -> str:
+    """Return what a terminal shows in the end of what was written to it: without colours and titles, and of each line
+    the last that was written over it."""
+    shown: list[str] = []
+    for each in _TERMINAL.sub("", text):
+        if each == "\b":
+            shown[-1:] = ["\n"] if shown[-1:] == ["\n"] else []
+        else:
+            shown.append(each)
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in "".join(shown).split("\n"))
 
 
 def flatten(text: str) -> str:

@@ -376,10 +376,23 @@ def _read_text(part: Message) -> str:
     if signs > 1 and signs == payload.count(b"="):
         payload = decodestring(payload)
     text = clean(decode(payload, declared=part.get_content_charset()))
-    if part.get_param("format") == "flowed":  # RFC 3676: a line that ends in a space goes on
-        joined = "" if part.get_param("delsp") == "yes" else " "
-        text = re.sub(r"(?<!^--) \n(?=[^\n>])", lambda _: joined, text, flags=re.MULTILINE)
+    if part.get_param("format") == "flowed":
+        text = _reflow(text, "" if part.get_param("delsp") == "yes" else " ")
     return text
+
+
+def _reflow(text: str, glue: str) -> str:
+    """Return text whose lines go on in the next one of the same depth of quoting, where they end in a space."""
+    lines, last = list[str](), ""
+    for line in text.split("\n"):
+        words = line.lstrip(">").removeprefix(" ")
+        mark = line[: len(line) - len(line.lstrip(">"))]
+        if lines and mark == last and lines[-1].endswith(" ") and not lines[-1].endswith("-- ") and words:
+            lines[-1] = f"{lines[-1][:-1]}{glue}{words}"
+        else:
+            lines.append(f"{mark} {words}" if mark else words)
+        last = mark
+    return "\n".join(lines)
 
 
 def _read_header(message: Message, name: str) -> str:

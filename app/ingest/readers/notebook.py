@@ -6,7 +6,7 @@ import orjson
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
-from app.ingest.readers.assembly import clean
+from app.ingest.readers.assembly import clean, replay
 from app.ingest.readers.pandoc import Node, Walk
 from app.ingest.readers.web.html import add_html
 from domain.documents import ParsedDocument
@@ -31,6 +31,9 @@ class _Notebook(Walk):
         for cell in cells:
             notebook["cells"].append(cell)
             outputs = [output.get("data", {}) for output in cell.get("outputs", ())]
+            for output in cell.get("outputs", ()):
+                if output.get("text"):
+                    output["text"] = replay("".join(output["text"]).replace("\r\n", "\n"))
             for each in (*outputs, *cell.get("attachments", {}).values()):
                 each |= dict.fromkeys((kind for kind in each if kind.startswith(("image/", "audio/", "video/"))), "")
                 if written := each.get("text/markdown") or each.get("text/latex"):

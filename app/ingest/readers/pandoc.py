@@ -61,7 +61,7 @@ _FILES = {
     for dialect, pattern in {
         "asciidoc": r"^include::([^\[\n]+)\[.*\]$",
         "docbook": r"<xi:include\b[^<>]*?\bhref=[\"']([^\"'<>]++)[^<>]*+>",
-        "latex": r"\\(?:input|include)\{([^{}\n]+)\}",
+        "latex": r"\\(?:input|include)(?:[ \t]*\{([^{}\n]+)\}|[ \t]+([\w./-]+))",
         "man": r"^\.so[ \t]+(\S+)",
         "mediawiki": r"\{\{:([^{}|\n]++)[^{}]*+\}\}",
         "org": r"^#\+include:[ \t]*\"?([^\"\n]+)\"?.*",
@@ -82,13 +82,22 @@ _MOST_FILLED_IN, _MOST_OF_ONE = 1_000_000, 10_000
 """Characters that values add to a text, and to another value, against attributes that grow by one another."""
 _ASCIIDOC_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|```\w*)[ \t]*")
 _ASCIIDOC_TABLE = re.compile(r"(?:^\[([^\n]*)\]\n)?^(\|={3,}\n)(.*?)^\2", re.MULTILINE | re.DOTALL)
+_ASCIIDOC_INNER = re.compile(r"^!={3,}\n([^|]*?)\n!={3,}$", re.MULTILINE)
 _ASCIIDOC_CELL = re.compile(
     r"(?:^|(?<=\s))(?:(\d{1,2})(\*)|(\d{1,2})?(?:\.(\d{1,3}))?\+)?([<^>.]{0,4}[a-z]?)(?<!\\)\|", re.MULTILINE
 )
 _ASCIIDOC_COLUMNS = re.compile(r"cols=\"?([^\"\]]+)")
 _MOST_COLUMNS, _MOST_SPREAD = 100, 100_000
 """Limits of a table whose cells are spread, against files that were made to grow."""
+_ORG_HEADING = re.compile(r"(\*{1,99}) (COMMENT\b)?")
 _LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
+_LATEX_DEFINED = re.compile(r"\\ifdefined\s{0,9}\\([A-Za-z@]{1,50})")
+_LATEX_COMMAND = re.compile(
+    r"\\(?:New|Renew|Provide|Declare)DocumentCommand\s{0,9}\{?\s{0,9}(\\[A-Za-z@]{1,50})\s{0,9}\}?\s{0,9}"
+    r"\{\s{0,9}(?:O\{([^{}]{0,200})\})?((?:\s{0,9}m){0,9})\s{0,9}\}"
+)
+"""A definition whose arguments pandoc reads in the older form: all are needed but the first."""
+_LATEX_UNKNOWN = re.compile(r"\\\w{1,20}DocumentCommand\s*\{?(\\[A-Za-z@]+)")
 _LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
 _SKIPPED = re.compile(r"Skipped '(.{0,500}?)' at")
 _ADMONITIONS = frozenset({"note", "tip", "important", "warning", "caution"})
@@ -105,11 +114,16 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
     text = walk.leave_out_files(clean(decode(data)), dialect)
     match dialect:
         case "asciidoc":
-            text = _ASCIIDOC_TABLE.sub(_spread_cells, walk.leave_out_branches(text))
+            text = _ASCIIDOC_INNER.sub(_join_inner, walk.leave_out_branches(text))
+            text = _ASCIIDOC_TABLE.sub(_spread_cells, text)
         case "latex":
             text = _LATEX_TABLE.sub(r"\\\1{tabular}", text)
+            text = _LATEX_COMMAND.sub(_define, text)
+            defined = {*re.findall(r"\\(?:def|let|newcommand\*?\s?\{?)\s?\\([A-Za-z@]{1,50})", text)}
+            text = _LATEX_DEFINED.sub(lambda found: f"\\if{str(found[1] in defined).lower()} ", text)
             text = _LATEX_TABS.sub(lambda tabs: re.sub(r"\\[=>]", " ", tabs[0]), text)
         case "org":
+            walk.leave_out_trees(text)
             text = f"#+OPTIONS: p:t\n{text}"  # when tasks are planned
         case "mediawiki":  # shows a table that is not closed
             text = _close_tables(text)
@@ -117,6 +131,15 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
         return walk.read(walk.parse(text.encode(), dialect), source)
     except UnreadableDocument as error:
         return read_as_plain(source, data, dialect, error)
+
+
+def _define(found: re.Match[str]) -> str:
+    count = (found[2] is not None) + found[3].count("m")
+    return (
+        f"\\newcommand{{{found[1]}}}"
+        + (f"[{count}]" if count else "")
+        + (f"[{found[2]}]" if found[2] is not None else "")
+    )
 
 
 class _Attributes(dict[str, str]):
@@ -160,17 +183,23 @@ def _close_tables(text: str) -> str:
     return "\n".join(lines[:-1])
 
 
+def _join_inner(table: re.Match[str]) -> str:
+    """Return a table within a cell of AsciiDoc on one line, as `flatten` and readers of HTML join one."""
+    rows = (", ".join(filter(None, map(str.strip, row.split("!")))) for row in table[1].split("\n"))
+    return "; ".join(filter(None, rows))
+
+
 def _spread_cells(table: re.Match[str]) -> str:
-    """Return a table of AsciiDoc with what stands in cells that span rows repeated in each, which pandoc shifts. A
-    table without such cells stays as it is."""
+    """Return a table of AsciiDoc with what stands in cells that span rows, or are given once for several, repeated in
+    each, which pandoc shifts. A table without such cells stays as it is."""
     found = [*_ASCIIDOC_CELL.finditer(table[3])]
-    if not any(cell[4] for cell in found):
+    if not any(cell[2] or cell[4] for cell in found):
         return table[0]
     ends = [*(cell.start() for cell in found[1:]), len(table[3])]
     cells = [(cell, table[3][cell.end() : end]) for cell, end in zip(found, ends, strict=True)]
     first = next((at for at, (_, text) in enumerate(cells, 1) if "\n" in text), len(cells))
     stated = _ASCIIDOC_COLUMNS.search(table[1] or "")
-    counts = [int(each[1] or 1) for each in re.finditer(r"(?:(\d{1,2})\*)?[^,;]+", stated[1] if stated else "")]
+    counts = [int(each[1] or 1) for each in re.finditer(r"(?:(\d{1,2})\*)[^,;]*|[^,;]+", stated[1] if stated else "")]
     columns = min(sum(counts) or sum(int(cell[1] or cell[3] or 1) for cell, _ in cells[:first]), _MOST_COLUMNS)
     if sum(int(cell[1] or 1) * int(cell[3] or 1) * int(cell[4] or 1) for cell in found) > _MOST_SPREAD:
         return table[0]
@@ -267,7 +296,10 @@ class Walk:
         """Return the tree, and count what pandoc does not know. Raises what `parse` does."""
         skipped: list[str] = []
         tree = parse(data, dialect, skipped)
-        for each in skipped:
+        unknown = {each: found[1] for each in skipped if (found := _LATEX_UNKNOWN.match(each))}
+        for name in dict.fromkeys(unknown.values()):
+            self.assembly.skip("placeholder", f"{name}: define it by \\newcommand", data.decode().count(name) - 1)
+        for each in (each for each in skipped if each not in unknown):
             words = "".join(part for part in re.findall(r"\{([^{}]*)\}", each) if describes(part))
             if re.match(r"\\begin\{(?:tikz|pspicture|picture)", each):
                 self.assembly.skip("drawing")
@@ -314,6 +346,17 @@ class Walk:
             return given[0]
         words = ", ".join([(" " if all(len(each.split()) == 1 for each in given) else ", ").join(given), *stated])
         return f"[{function}: {words}]".replace(": , ", ": ").replace(": ]", "]")
+
+    def leave_out_trees(self, text: str) -> None:
+        """Count what stands under headings of Org that are archived or commented out, which pandoc drops."""
+        left, level = list[str](), 0
+        for line in text.split("\n"):
+            if (heading := _ORG_HEADING.match(line)) and (not level or len(heading[1]) <= level):
+                level = len(heading[1]) if heading[2] or ":ARCHIVE:" in line else 0
+                left += [line[level:]] if heading[2] else []
+            elif level:
+                left.append(line)
+        self.assembly.leave_out(" ".join(left), "in an archived or commented part")
 
     def leave_out_branches(self, text: str) -> str:
         """Return an AsciiDoc text without what its attributes rule out, with their values in place of references: those

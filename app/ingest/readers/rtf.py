@@ -153,7 +153,7 @@ class _Writer:
         body = "".join(self._written) + "}" * sum(is_written for _, is_written in self._stack)
         return make_storable(rf"{{\rtf1{{\*\listtable{lists}}}{{\*\listoverridetable{overrides}}}{body}\par}}")
 
-    def _decode(self, data: bytes) -> str:
+    def _decode(self, data: bytes | bytearray) -> str:
         """Return characters of the font that holds, or the signs that it shows for them."""
         font = self._state.font
         if font not in self._signs:

@@ -115,7 +115,7 @@ def test_a_notebook_shows_its_cells_and_what_they_printed() -> None:
             "metadata": {},
             "execution_count": 1,
             "source": "print(1)",
-            "outputs": [{"output_type": "stream", "name": "stdout", "text": "1\n"}],
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": "\r9%\r\x1b[1m1\x1b[0mx\b\n"}],
         },
     ]
     kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
@@ -177,9 +177,21 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
             "Shift | Who | No\n--- | --- | ---\nNight | Ilse | 311\nNight | Otto | 312\nDay | Day | 313",
             "",
         ),
+        (
+            "a.adoc",
+            '[cols="2*"]\n|===\n|Part |Limit\n\n.2+|Pump\n|4\n|6\n2*|same\n\na|\n!===\n!In !Out\n!3 !4\n!===\n|9\n|===\n',
+            "Part | Limit\n--- | ---\nPump | 4\nPump | 6\nsame | same\nIn, Out; 3, 4 | 9",
+            "",
+        ),
         ("a.adoc", "Dry.\n\n////\n= No\n////\n\nWet.\n\n////\nnever closed\n", "Dry.\n\nWet.", ""),
         ("a.tex", "Dry \\cite{knuth,lamport}.", "Dry [knuth, lamport].", ""),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
+        (
+            "a.org",
+            "* Dry :ARCHIVE:\nNo pesticides.\n** Deep\n* Wet\nWater.\n",
+            "# Dry ARCHIVE\n\n# Wet\n\nWater.",
+            "4 hidden words (in an archived or commented part)",
+        ),
         ("a.org", "* Rinse\n  DEADLINE: <2024-05-01 Wed>\n", "# Rinse\n\nDEADLINE: <2024-05-01 Wed>", ""),
         (
             "a.adoc",
@@ -192,6 +204,14 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
         ("a.rst", ".. csv-table:: mm\n   :file: b.csv\n   :header-rows: 1\n\nDry.\n", "mm\n\nDry.", "1 file (b.csv)"),
         ("a.rst", "Dry.\n\n.. image:: b.png\n", "Dry.", "1 picture"),
         ("a.tex", "\\section{Dry} \\input{b}\nWet.", "# Dry\n\nWet.", "1 file (b)"),
+        ("a.tex", "Dry.\\input b.tex\nWet.", "Dry. Wet.", "1 file (b.tex)"),
+        ("a.tex", "\\newif\\ifa\\ifdefined\\draft Dry\\else Wet\\fi.", "Wet.", ""),
+        (
+            "a.tex",
+            "\\NewDocumentCommand\\fee{O{40}m}{#1 #2} \\NewDocumentCommand{\\lot}{m O{2}}{#1} Pay \\fee{euros}, \\lot{5}.",
+            "Pay 40 euros, .",
+            "1 placeholder (\\lot: define it by \\newcommand)",
+        ),
         (
             "a.tex",
             "\\begin{supertabular}{ll}a & b \\\\ \\hline 1 & 2 \\\\\\end{supertabular}"
