@@ -84,9 +84,13 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
     what is asked for. `units` are all that they were chosen from."""
     asked, _ = split_carried(question)
     best = quoted[int(shares.argmax())]
-    if share_names(question, read_whole(best)) < 1:
-        return "none"
     language = detect_language(asked) or "en"
+    is_named = share_names(question, read_whole(best)) == 1
+    # The heading says what is asked for, and the document of what: perhaps the section is of that, too.
+    if not is_named and not (
+        share_names(question, best.source["text"]) == 1 and is_under(find_terms(asked, language), best, language)
+    ):
+        return "none"
     phrases = read_phrases(language, "questions")
     said = " ".join(unit.text for unit in quoted if unit.kind != "code")
     # A lead-in is quoted with its item, and code with its text: they say a figure less surely.
@@ -117,7 +121,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         # What is asked of the speakers is said of nobody in particular.
         or (phrases["ours"].search(asked) and not phrases["ours"].search(best.source["text"]))
     )
-    if _is_about_another(asked, quoted, units, language):
+    if not is_named or find_left_out(asked, quoted, units, language):
         return "another"
     return "unsure" if is_doubtful else fit
 
@@ -169,16 +173,19 @@ def _is_empty(wanted: frozenset[str], row: Unit, language: Language) -> bool:
     return bool(told) and not any(any(map(str.isalnum, cell)) for cell in told)
 
 
-def _is_about_another(asked: str, quoted: Sequence[Unit], units: Sequence[Unit], language: Language) -> bool:
-    """Return True where a word of the question stands neither in the quote nor in headings over it, but in the title of
+def find_left_out(asked: str, quoted: Sequence[Unit], units: Sequence[Unit], language: Language) -> frozenset[str]:
+    """Return the terms of the question that stand neither in the quote nor in headings over it, but in the title of
     the document and in the heading of another section: that is what it is about."""
     unit, title = quoted[0], quoted[0].source["title"]
     above = (unit.source["text"][slice(*span)] for span in unit.above)
     headings = (each for each in above if each.lstrip("# ") != title)
     told = find_terms("\n".join((*(each.whole for each in quoted), *headings, unit.section)), language)
     sections = {each.section for each in units if each.source["document_id"] == unit.source["document_id"]}
-    return bool(
-        find_terms(asked, language)
-        & find_terms(title, language)
-        & find_terms("\n".join(sorted(sections)), language) - told
-    )
+    heads = find_terms("\n".join(sorted(sections)), language) - told
+    return find_terms(asked, language) & find_terms(title, language) & heads
+
+
+def is_under(terms: frozenset[str], unit: Unit, language: Language) -> bool:
+    """Return True for a unit with one of these terms, below a heading at least half of which they are."""
+    heading = find_terms(unit.section, language)
+    return 2 * len(terms & heading) >= max(len(heading), 1) and bool(terms & heading & find_terms(unit.text, language))

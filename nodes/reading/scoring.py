@@ -20,7 +20,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms, has_address, weigh_query_terms
-from nodes.reading.fitting import has_figure, read_whole, share_names
+from nodes.reading.fitting import find_left_out, has_figure, is_under, read_whole, share_names
 from nodes.reading.labels import find_labelled
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
@@ -44,8 +44,9 @@ _OWN = 0.25
 _SPAN = 4
 """How much more a span of time counts than a figure, where that is asked for. Chosen by hand."""
 
-_LACKING, _LABELLED = 2.0, 6.0
-"""Log-odds that a unit loses without the names of the question, and wins with the label. Chosen by hand."""
+_LACKING, _LABELLED, _UNDER = 2.0, 6.0, 4.0
+"""Log-odds that a unit loses without the names of the question, and wins with the label, and below the heading that the
+best one lacks. Chosen by hand."""
 
 WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85, 4.0])
 """One weight for each feature of `describe`, fitted on public questions
@@ -105,10 +106,23 @@ async def score_units(
     log_odds = (features @ WEIGHTS - _LACKING * described.lacking).astype(np.float32)
     raised = log_odds.copy()
     raised[described.labelled] += _LABELLED
+    raised[_list_under(typed or question, units, raised)] += _UNDER
     odds = np.exp(raised - raised.max(initial=-np.inf)) if units else raised
     highest = float(features[:, 1].max(initial=0.0))
     shares = odds / odds.sum() if units else odds
     return ScoredUnits(list(units), shares, log_odds, described.wanted, described.labelled, highest)
+
+
+def _list_under(question: str, units: Sequence[Unit], log_odds: Vector) -> list[int]:
+    """Return the places of the units below the heading that says what is asked of a name, where the best unit has only
+    the name: the warranty of the WS-400 stands under "Warranty", whether or not the station is named there."""
+    if not units or share_names(question, "") == 1:
+        return []
+    best, language = units[int(log_odds.argmax())], detect_language(question) or "en"
+    left_out = find_left_out(question, [best], units, language)
+    document = best.source["document_id"]
+    under = (unit.source["document_id"] == document and is_under(left_out, unit, language) for unit in units)
+    return [place for place, each in enumerate(under) if each]
 
 
 @dataclass(frozen=True, slots=True)

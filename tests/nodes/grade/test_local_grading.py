@@ -299,6 +299,15 @@ async def test_what_has_the_label_that_is_asked_for_is_sure(question: str, label
     assert not label or label in scored.units[scored.labelled[0]].whole
 
 
+async def test_what_is_asked_of_a_name_may_stand_below_a_heading_of_its_own(embedder: OnnxEmbedder) -> None:
+    text = "# Boats and warranty\n\n## Delivery\n\nThe W-40 comes in 4 weeks.\n\n## Warranty\n\nThe warranty lasts 36 months."
+    sources = [make_source(text, title="Boats and warranty")]
+    question, scorer = "How long is the warranty of the W-40?", make_unit_scorer(embedder)
+    scored = await score_units(question, sources, scorer, SCOPE)
+    assert scored.units[int(scored.shares.argmax())].section == "Warranty"
+    assert level_of((await LocalGrader(scorer).grade(question, sources, scope=SCOPE)).confidence) == "low"
+
+
 async def test_a_row_without_a_name_says_not_surely_who(embedder: OnnxEmbedder) -> None:
     grader = LocalGrader(make_unit_scorer(embedder))
     rows = ("Radium:\n- Symbol: Ra\n- discovered: 1898", "Radium:\n- Symbol: Ra\n- discovered by: Marie Curie")
