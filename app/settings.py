@@ -1,7 +1,9 @@
 """The settings of a deployment. The entry points read them from the environment; nothing reads them at import."""
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -291,6 +293,18 @@ def read_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         raise ConfigurationError(f"Wrong settings. {list_problems(error)}") from error
+
+
+def find_mistyped(environment: Iterable[str]) -> list[str]:
+    """Return a sentence for each of these variables that is no setting and nearly has the name of one. Others are left
+    alone: Kubernetes sets `ASKGRAPH_PORT` and the like for a service of this name."""
+    known = {f"ASKGRAPH_{name.upper()}" for name in Settings.model_fields}
+    unknown = [name for name in environment if name.startswith("ASKGRAPH_") and name not in known]
+    return [
+        f"{name} is no setting, and changes nothing. Did you mean {near[0]}?"
+        for name in unknown
+        if (near := get_close_matches(name, known, n=1, cutoff=0.85))
+    ]
 
 
 def reveal(secret: SecretStr | None) -> str:

@@ -275,11 +275,13 @@ class Profile(_Knobs):
         if not isinstance(given, dict):
             return given
         kept = {name: value for name, value in given.items() if name != "speculate"}
-        if info.context is None:
-            for group, former in _FORMER.items():
-                knobs = kept.get(group)
-                if isinstance(knobs, dict):
-                    kept[group] = {name: value for name, value in knobs.items() if name not in former}
+        for group, former in _FORMER.items():
+            knobs = kept.get(group)
+            if isinstance(knobs, dict):
+                kept[group] = {name: value for name, value in knobs.items() if name not in former}
+                if info.context is not None and len(kept[group]) < len(knobs):
+                    gone = ", ".join(f"{group}.{name}" for name in former if name in knobs)
+                    raise ValueError(f"1.1.0 has no {gone} any more: take it out")
         return kept
 
 

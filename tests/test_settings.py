@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.modes import read_modes
-from app.settings import Settings, read_settings
+from app.settings import Settings, find_mistyped, read_settings
 from domain.errors import ConfigurationError
 
 
@@ -33,6 +33,7 @@ def test_a_mode_of_ones_own_changes_what_it_names_and_keeps_the_rest(tmp_path: P
         (b'[brief]\nextends = "nonsense"', r"\[brief\] extends 'nonsense'"),
         (b"[brief]\ngenerate.max_sentences = 0", r"\[brief\] generate.max_sentences: "),
         (b"[brief]\nnonsense = 1", r"\[brief\] nonsense: "),
+        (b"[brief]\nrerank.mmr_lambda = 1", r"1.1.0 has no rerank.mmr_lambda any more: take it out"),
         (b"brief = 1", "'brief' is not a mode"),
         (b'["Standard"]', "'Standard' looks like 'standard'"),
         (b"[brief]\n['Brief']\n", "'Brief' looks like 'brief'"),
@@ -95,3 +96,10 @@ def test_a_mode_of_ones_own_may_extend_a_pipeline(tmp_path: Path) -> None:
     assert modes["ours"].retrieval.similarity_threshold == 0.5
     assert modes["ours"].rerank.method == "model"
     assert modes["ours"].name == "ours"
+
+
+def test_a_variable_that_is_nearly_a_setting_is_named() -> None:
+    [said] = find_mistyped(
+        ["ASKGRAPH_KEEP_STEPS_OF", "ASKGRAPH_HOME", "ASKGRAPH_PORT", "ASKGRAPH_SERVICE_HOST", "HOME"]
+    )
+    assert said == "ASKGRAPH_KEEP_STEPS_OF is no setting, and changes nothing. Did you mean ASKGRAPH_KEEP_STEPS?"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
@@ -136,6 +137,7 @@ def make_app(
     app = Application(
         settings.hosts,
         title="askgraph",
+        version=version("askgraph"),
         description="Question answering over a team's documents.",
         lifespan=run_lifespan,
         docs_url=None,

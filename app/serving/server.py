@@ -25,7 +25,7 @@ from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol
 from app.serving.shutdown import end_in_time
-from app.settings import Settings, read_settings
+from app.settings import Settings, find_mistyped, read_settings
 from app.support.logs import configure_logs
 from app.support.memory import give_back_memory, leave_what_is_open
 from app.support.terminal import err, escape, out
@@ -76,6 +76,8 @@ async def _serve(
 ) -> None:
     give_back_memory()
     host, port = listener.getsockname()[:2]
+    for mistake in find_mistyped(os.environ):
+        err.print(f"[yellow]{escape(mistake)}[/yellow]")
     async with open_services(settings) as services:
         if settings.load_samples and announce is None:
             await load_samples(services)

@@ -36,3 +36,7 @@ def test_a_mistyped_command_is_corrected() -> None:
     done = CliRunner().invoke(cli, ["documnets"])
     assert done.exit_code == 2
     assert "Did you mean 'documents'" in done.stderr
+
+
+def test_a_former_command_names_its_heir() -> None:
+    assert "use `askgraph delete ID --everywhere`" in CliRunner().invoke(cli, ["forget"]).stderr

@@ -1,10 +1,13 @@
 """Why a run ended as it did, from what it saved."""
 
+from typing import get_args, get_type_hints
+
 import pytest
 
 from app.wiring.services import Services
-from app.workbench.explain.why import explain_run
+from app.workbench.explain.why import _DOUBTS, explain_run
 from domain.events import Done
+from domain.outcome import Reason
 from domain.scope import Scope
 from tests.asking import QUESTION, ask
 
@@ -18,6 +21,11 @@ async def explain(services: Services, done: Done) -> list[dict[str, str]]:
 
 def texts(facts: list[dict[str, str]], about: str) -> list[str]:
     return [fact["text"] for fact in facts if fact["about"] == about]
+
+
+def test_each_reason_for_an_outcome_has_words() -> None:
+    codes = {get_args(get_type_hints(reason)["code"])[0] for reason in get_args(Reason)}
+    assert codes == _DOUBTS.keys()
 
 
 @pytest.mark.usefixtures("library")

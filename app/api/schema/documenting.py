@@ -17,11 +17,11 @@ from app.support.docstrings import list_descriptions
 _SHARED = {
     "accepted_at": "When it was accepted.",
     "answer": "The answer, with markers such as `[1]`.",
-    "answered_by": "The model that wrote the answer, or `quotes`.",
+    "answered_by": "The model that wrote the answer; `local` where sentences of the sources are quoted.",
     "assistant_id": "The assistant's id.",
     "attempt": "How often it was begun.",
     "boxes": "Where it stands on its pages, a box a line.",
-    "cached": "True where the answer is that of an earlier run, or of one of the same question at the same time.",
+    "cached": "True where the answer is that of an earlier run.",
     "calls": "Number of calls of models.",
     "characters": "Characters of the text.",
     "checkpoint_id": "The id of a saved state, from the thread's history.",

@@ -26,6 +26,20 @@ class _Commands(Mapping[str, Any]):
         return len(self._modules)
 
 
+FORMER = {
+    "cache": "GET /api/cache",
+    "failures": "askgraph runs --failed",
+    "feedback": "askgraph eval DIR --rated 30d",
+    "forget": "askgraph delete ID --everywhere",
+    "graph": "GET /api/graph",
+    "ingestions": "askgraph documents --waiting",
+    "open": "askgraph why FILE` or `askgraph show FILE",
+    "reindex": "askgraph ingest --embed-again",
+    "test": "askgraph replay --tape strict FILE",
+}
+"""What does the work of the commands of 1.0.0 that are no more."""
+
+
 def make_group(rooms: Mapping[str, ModuleType]) -> type[TyperGroup]:
     """Make the group of the commands in these packages, by their headings in the help.
 
@@ -40,6 +54,12 @@ def make_group(rooms: Mapping[str, ModuleType]) -> type[TyperGroup]:
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.commands = _Commands(modules)  # type: ignore[assignment]  # nothing is ever added
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            """Find the command. One of 1.0.0 that is no more says what there is instead."""
+            if args and (heir := FORMER.get(args[0])):
+                ctx.fail(f"'{args[0]}' is no command since 1.1.0: use `{heir}`.")
+            return super().resolve_command(ctx, args)
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             """List the commands in the help without importing them."""

@@ -24,7 +24,11 @@ _DOUBTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "other_language": lambda _: "the question is in another language than the sources",
     "nothing_quotable": lambda _: "no sentence of the sources answers by itself",
     "model_abstained": lambda why: f"{why['model']} said that the sources do not answer",
-    "uncited": lambda _: "the model's answer cites no source",
+    "uncited": lambda why: (
+        f"no source was found for {_enumerate(why['statements'])}"
+        if why.get("statements")
+        else "the model's answer cites no source"
+    ),
     "nothing_supported": lambda why: f"none of the statements ({why['claims']}) was supported",
     "withdrawn": lambda why: f"withdrawn for want of support: {_enumerate(why['statements'])}",
     "beside_question": lambda _: "the answer does not answer the question",
