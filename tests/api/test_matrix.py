@@ -221,6 +221,13 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
     "post /langgraph/threads/{thread_id}/runs/stream": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
     "post /langgraph/threads/{thread_id}/runs/wait": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
+    # Makes a thread of any id that is free, as runs do that are asked to.
+    "post /langgraph/threads/{thread_id}/commands": Endpoint(
+        "ask", IN_WORKSPACE | {"json": {"id": 1, "method": "run.start", "params": AGENT_RUN["json"]}}
+    ),
+    "post /langgraph/threads/{thread_id}/stream/events": Endpoint(
+        "ask", IN_WORKSPACE | {"json": {"channels": ["values"]}}, ("thread",)
+    ),
     "get /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE, ("thread",)),
     "get /langgraph/threads/{thread_id}/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
     "get /langgraph/threads/{thread_id}/runs/{run_id}/join": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),

@@ -630,7 +630,44 @@ async def test_notes_that_could_not_be_sent_back_are_refused(served: Served) -> 
         assert refused.status_code == 422
         assert "at most 250 levels" in refused.json()["detail"]
         assert (await plain.get("/threads/deep")).status_code == 404
-        assert "langgraph-sdk/react" in (await plain.post("/threads/deep/commands", json={})).json()["detail"]
+
+
+async def test_threads_are_streamed_as_react_pages_want_it(served: Served) -> None:
+    question = "How many months is the warranty of the Falke?"
+    async with served.client.threads.stream(assistant_id="standard") as thread:
+        await thread.run.start(input=say(question, id="asked"))
+        messages = [message async for message in thread.messages]
+        values: Any = await thread.output
+        place = f"{served.address}/langgraph/threads/{thread.thread_id}"
+    assert [await message.text for message in messages] == [values["messages"][-1]["content"]]
+
+    async def follow(plain: httpx.AsyncClient) -> list[Any]:
+        wanted = {"channels": ["lifecycle", "values", "checkpoints", "custom:none"], "namespaces": [[]]}
+        events: list[Any] = []
+        async with plain.stream("POST", f"{place}/stream/events", json=wanted) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: "):
+                    events.append(json.loads(line[6:]))
+                    if events[-1]["params"]["data"].get("event") == "completed":
+                        return events
+        return events
+
+    async with httpx.AsyncClient(timeout=20) as plain:
+        first, again = await follow(plain), await follow(plain)
+        # Who comes back knows what they have, and whose end it is.
+        assert [each["event_id"] for each in first] == [each["event_id"] for each in again]
+        assert first[-1]["event_id"].startswith(f"synth:{values['messages'][-1]['id']}:")
+        [saved] = [each["params"]["data"] for each in first if each["method"] == "checkpoints"]
+        start = {"configurable": {"checkpoint_id": saved["parent_id"]}}
+        params = {"assistant_id": "standard", "input": say(FOLLOW_UP), "config": start}
+        asked = await plain.post(f"{place}/commands", json={"id": 7, "method": "run.start", "params": params})
+        assert (asked.json()["type"], asked.json()["id"]) == ("success", 7)
+        [*_, last, _] = [each for each in await follow(plain) if each["method"] in ("values", "lifecycle")]
+        assert read(last["params"]["data"])[0] == FOLLOW_UP
+        other = await plain.post(f"{place}/commands", json={"id": 8, "method": "input.respond", "params": {}})
+        assert other.json()["error"] == "not_supported"
+        wrong = await plain.post(f"{place}/commands", json={"id": 9, "method": "run.start", "params": {}})
+        assert wrong.json()["detail"] == "params.assistant_id: Field required"
 
 
 async def test_several_who_make_the_same_thread_at_once_all_ask_in_it(served: Served) -> None:

@@ -160,7 +160,8 @@ class Beginning:
         if (snapshot.metadata or {}).get("source") == "input":
             # The thread before a question: it is asked again.
             asked = await self._reader.find_run(thread, str((snapshot.metadata or {}).get("run_id")))
-            self.body.input = RunInput(question=asked.request.turn["question"])
+            again = make_human(asked.request.turn["question"], asked.request.noted.get("message_id") or "")
+            self.body.input = RunInput.model_validate({"messages": [again | {"id": again["id"] or None}]})
             return await self._fork(thread, start)
         if not snapshot.next:
             raise InputError("Nothing is left to do at this checkpoint: take an earlier one, or send `input`.")

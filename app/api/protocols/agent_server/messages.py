@@ -124,13 +124,13 @@ def name_questions(runs: Iterable[RunStatus]) -> dict[str, str]:
     return names
 
 
-def list_turn_messages(turns: Iterable[Turn]) -> list[Message]:
-    """Make the messages of turns."""
+def list_turn_messages(turns: Iterable[Turn], names: Mapping[str, str]) -> list[Message]:
+    """Make the messages of turns; `names` are the ids of questions by their runs, as far as they have others."""
     return [
         message
         for turn in turns
         for message in (
-            make_human(turn["question"], name_question(turn["run_id"])),
+            make_human(turn["question"], names.get(turn["run_id"]) or name_question(turn["run_id"])),
             make_ai(turn["answer"], turn["run_id"]),
         )
     ]

@@ -35,7 +35,7 @@ from domain.execution.streams import StreamedEvent
 from domain.history.client_threads import ClientThread
 from domain.ports.conversations import ClientThreads
 from domain.ports.runs import RunQueue
-from domain.runs import RunStatus
+from domain.runs import RunRequest, RunStatus
 from domain.scope import Scope
 from domain.state import blank_question
 
@@ -151,7 +151,10 @@ class ThreadReader:
                 snapshot = await self.states.read(self.scope.workspace_id, thread_id)
                 origin, history = read_origin(snapshot), []
             if origin is None:
-                self._conversations[thread_id] = Conversation(list_turn_messages(history), runs)
+                # A branch has what was asked before it as its history; questions keep their ids there.
+                asked = [await self.queue.get(self.scope.workspace_id, turn["run_id"]) for turn in history]
+                names = name_questions(run for run in asked if run is not None)
+                self._conversations[thread_id] = Conversation(list_turn_messages(history, names), runs)
             else:
                 unread.append((thread_id, runs, origin))
                 thread_id = origin["thread_id"]
@@ -193,6 +196,16 @@ class ThreadReader:
         found = [each for each in found if list_runs_of(each[1]) <= readable]
         found.sort(key=lambda each: checkpoint_id_of(each[1]), reverse=True)
         return [await self.describe(thread, part, snapshot) for part, snapshot in found[:limit]]
+
+    async def list_saved(self, run: RunRequest) -> list[StateSnapshot]:
+        """Return the saved states of a run, the latest first."""
+        workspace_id = self.scope.workspace_id
+        await self.states.flush(workspace_id, run.thread_id)
+        with self.states.translating_errors():
+            history = self.states.graph.aget_state_history(
+                locate_states(workspace_id, run.thread_id), filter={"run_id": run.run_id}
+            )
+            return [snapshot async for snapshot in history]
 
     async def read_latest(self, thread: ClientThread) -> StateSnapshot:
         """Return the state that the thread goes on from; its `created_at` is None where the thread has none."""

@@ -15,7 +15,6 @@ from app.api.protocols.agent_server.messages import Message, read_set_messages
 from app.api.protocols.agent_server.reading import ThreadReader
 from app.api.protocols.agent_server.requests import MOST_MESSAGES, GivenMessage
 from app.history.steps import checkpoint_id_of, parent_id_of
-from app.history.thread_states import locate_states
 from app.modes import find_mode
 from domain.errors import InputError, ThreadBusy
 from domain.history.client_threads import ClientThread
@@ -68,13 +67,7 @@ class Rewriting:
             await wait_for_end(manager, run.request.workspace_id, run.request.run_id)
         first = min(unfinished, key=lambda run: run.accepted_at)
         part, run_id = first.request.thread_id, first.request.run_id
-        states = self._reader.states
-        await states.flush(self._reader.scope.workspace_id, part)
-        with states.translating_errors():
-            history = states.graph.aget_state_history(
-                locate_states(self._reader.scope.workspace_id, part), filter={"run_id": run_id}
-            )
-            saved = [snapshot async for snapshot in history]
+        saved = await self._reader.list_saved(first.request)
         if not saved:
             return
         start = parent_id_of(saved[-1]) or checkpoint_id_of(saved[-1])
