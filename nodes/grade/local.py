@@ -130,8 +130,8 @@ class LocalGrader:
         if not best:
             return confidence * _UNFIT
         quoted = slice(best[0].first, best[0].last + 1)
-        labelled = {*scored.labelled}
-        if labelled and labelled <= {*range(best[0].first, best[0].last + 1)}:
+        has_label = bool(scored.labelled) and {*scored.labelled} <= {*range(best[0].first, best[0].last + 1)}
+        if has_label:
             confidence = max(confidence, _LABELLED)
         fit = judge_fit(question, scored.units[quoted], scored.shares[quoted], scored.units)
         if fit == "none":
@@ -143,7 +143,8 @@ class LocalGrader:
         others = np.delete(scored.shares, np.r_[quoted]).max(initial=0.0)
         has_figure = fit == "figure" and others < _RIVAL * scored.shares[quoted].max()
         is_sure = has_figure or (fit in ("figure", "open") and float(scored.shares[quoted].sum()) >= _SURE)
-        return confidence if is_sure and not _is_part(question, scored, best[0]) else min(confidence, UNSURE)
+        is_whole = has_label or not _is_part(question, scored, best[0])
+        return confidence if is_sure and is_whole else min(confidence, UNSURE)
 
 
 def _is_one_of_many(scored: ScoredUnits, quoted: Passage) -> bool:

@@ -283,7 +283,7 @@ async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbe
 @pytest.mark.parametrize(
     ("question", "label"),
     [
-        ("What does Article 35 say?", "Article 35"), ("Was steht in § 7?", "§ 7"), ("What is step 2?", "2."),
+        ("What does Article 35 say?", "Article 35"), ("Was steht in § 7?", "§ 7"), ("What is step 1?", "1."),
         ("What is the second step of the import?", "2."), ("Was ist der zweite Schritt?", "2."),
         ("What is the spare code?", "Spare code"), ("What is the code?", ""), ("What does Article 3 say?", ""),
         ("What does Article 35 say of boats?", ""),
