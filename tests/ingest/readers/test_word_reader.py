@@ -302,6 +302,38 @@ def test_the_address_of_a_link_that_is_a_field_is_kept() -> None:
     ]
 
 
+DC = "http://purl.org/dc/elements/1.1/"
+# Told, what the file has as its result, and what is read.
+FIELDS = [
+    ("SEQ Table", "", "1"), ("SEQ Table \\r 7", "", "7"), ("SEQ Table", "9", "9"), ("SEQ Table \\* ROMAN", "", "X"),
+    ("AUTONUM", "", "1."), ("AUTONUMLGL \\* alphabetic \\e", "", "a"), ("LISTNUM LegalDefault \\l 1", "", "1."),
+    ("REF here", "", "Dock 4"), ("TITLE", "", "Rules"), ("= 4 * 3", "", "[…]"), ('XE "dock"', "", "none"),
+]  # fmt: skip
+
+
+def test_fields_without_results_are_computed_or_said_to_be_missing() -> None:
+    document = Document()
+    document.core_properties.title = "Rules"
+    for told, shown, _ in FIELDS:
+        begin, separate, end = (
+            f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")
+        )
+        result = f"<w:r><w:t>{shown}</w:t></w:r>" if shown else ""
+        insert(document, f"<w:p>{begin}<w:r><w:instrText> {told} </w:instrText></w:r>{separate}{result}{end}</w:p>")
+    insert(document, '<w:p><w:fldSimple w:instr=" SEQ Table "/></w:p>')
+    mark = '<w:bookmark{0} w:id="1" w:name="here"/>'.format
+    insert(document, f"<w:p>{mark('Start')}<w:r><w:t>Dock 4</w:t></w:r>{mark('End')}</w:p>")
+    names = {"c": "http://schemas.openxmlformats.org/package/2006/metadata/core-properties", "d": DC}
+    prefixes = " ".join(f"xmlns:{name}='{space}'" for name, space in names.items())
+    store = f'w:storeItemID="{{6C3C8BC8-F283-45AE-878A-BAB7291924A1}}" w:prefixMappings="{prefixes}"'
+    bound = f'<w:dataBinding w:xpath="/c:coreProperties[1]/d:title[1]" {store}/>'
+    content = "<w:sdtContent><w:p><w:r><w:t>[Title]</w:t></w:r></w:p></w:sdtContent>"
+    insert(document, f"<w:sdt><w:sdtPr><w:showingPlcHdr/>{bound}<w:text/></w:sdtPr>{content}</w:sdt>")
+    parsed = read(document)
+    assert parsed.text.split() == [*" ".join(read for *_, read in FIELDS[:-1]).split(), "11", "Dock", "4", "Rules"]
+    assert [(each["kind"], each["number"]) for each in parsed.unread] == [("field", 1)]
+
+
 def test_page_headers_and_footers_are_read_for_what_they_alone_say() -> None:
     document = Document()
     document.add_paragraph("Rules for cranes.")

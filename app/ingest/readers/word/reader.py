@@ -15,13 +15,13 @@ from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
+from app.ingest.readers.word.fields import BLANK, complete_fields, fill_controls
 from app.ingest.readers.word.numbering import Number, Numbering
 from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold, is_on, qn, read_value
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
-_BLANK = "[…]"
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
 _AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
 _REFERENCES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
@@ -45,8 +45,12 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     archive, data = open_office(data, "Word file")
     document = Document(io.BytesIO(data))
     _join_paragraphs(document.element.body)
+    fill_controls(document)
     reader = _Reader(document)
     reader.blank_prompts()
+    # Where the file states none, python-docx makes some up.
+    is_stated = any(each.reltype.endswith("/core-properties") for each in document.part.package.rels.values())
+    complete_fields(document, reader.assembly, is_described=is_stated)
     for part in (document.element.body, *reader.notes.values()):
         reader.assembly.expect(_read_all(part))
     reader.read_edges("header")
@@ -55,8 +59,6 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     reader.assembly.skip("deletion", "tracked", sum(1 for _ in document.element.body.iter(qn("w:del"))))
     read = {"chart", "comments", "diagramData"}
     skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, read)
-    # Where the file states none, python-docx makes one up.
-    is_stated = any(each.reltype.endswith("/core-properties") for each in document.part.package.rels.values())
     title = reader.shown_title or (document.core_properties.title if is_stated else "")
     if reader.add_comments() and not reader.has_headings:
         title = title or name_title(source)
@@ -87,11 +89,11 @@ class _Reader:
             if not is_on(control.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}")):
                 continue
             texts = [text for text in control.iter(qn("w:t")) if (text.text or "").strip()]
-            if texts and texts[0].text != _BLANK:
+            if texts and texts[0].text != BLANK:
                 self.assembly.skip("form field", "not filled in")
                 for text in texts:
                     text.text = ""
-                texts[0].text = _BLANK
+                texts[0].text = BLANK
 
     def read(self) -> None:
         self._add_blocks(self._document.element.body)
