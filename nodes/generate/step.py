@@ -384,7 +384,9 @@ async def _write_with_model(
     if not abstained and state["level"] in ("high", "medium"):
         body = writer.text[len(opening) :]
         is_fragment = bool(full) and not _ENDS.search(body)
-        is_uncited = not (writer.citations or profile.verify or list_arithmetic(state["work"]))
+        # What is computed, code, and what documents there are is not cited.
+        is_own = bool(list_arithmetic(state["work"]) or state["outline"]) or "```" in body
+        is_uncited = not (writer.citations or profile.verify or is_own)
         if is_uncited or is_fragment or _strays(body, state, sources):
             raise UnsupportedAnswer()
     warnings = wording.warnings
