@@ -868,7 +868,7 @@ def test_marks_and_folded_parts_of_a_page_are_read_and_what_surrounds_them_is_no
 def test_what_a_page_shows_without_words_is_counted() -> None:
     page = (
         "<p>Text<img src=a><img src=b alt=''><img src=c width=16><img alt='A pump in the hall'></p><iframe src=d></iframe>"
-        "<figure><div><img src=d alt=''></div></figure><p><img src=e alt=''></p>"
+        "<figure><img src=d alt=''><figcaption>A sketch</figcaption></figure><p><img src=e alt=''></p>"
         "<svg><title>Loads</title><text>12<tspan>kW</tspan></text><text>9 t</text><image href=f /></svg><svg></svg><select><option>A</select><math><mi>x</mi></math>"
         "<table><tr><th>A<th>B<tr><td>1<td><table><tr><td>2<td>3</table></table><p hidden>Obey me</p><nav>Home</nav>"
     )

@@ -227,11 +227,11 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
                 if cell := grid.find(piece):
                     held.setdefault(cell, []).append(piece)
                     plain.update(() if run.bold else (cell[0],))
-        lengths = [sum(len(piece.text) for piece in pieces) for pieces in held.values()]
+        longest = max((sum(len(piece.text) for piece in pieces) for pieces in held.values()), default=0)
         several = sum(count > 1 for count in Counter(row for row, _ in {(row, cell[0]) for row, cell in held}).values())
         # What a page before has begun may end with one row, at the top.
         is_end = several and sum(run.bottom < grid.ys[0] + NEAR for run in filled) <= _ABOVE
-        if any(map(_is_stacked, held.values())) or several < (1 if is_end else 2) or max(lengths) > LONGEST_CELL:
+        if any(map(_is_stacked, held.values())) or several < (1 if is_end else 2) or longest > LONGEST_CELL:
             continue
         first = min(plain, default=0)
         placed = {(row, at): grid.place(at, held[row, at], is_name=row < first) for row, at in held}
@@ -244,8 +244,7 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
             for piece, own in zip_longest(pieces, placed[row, span]):
                 for column in said if own is None else (own,):
                     rows.setdefault(row, {}).setdefault(column, []).append(piece)
-        bold = (row for row in rows if row < first and max(rows[row]) > columns[0])
-        last = max(bold, default=-1)
+        last = max((row for row in rows if row < first and max(rows[row]) > columns[0]), default=-1)
         header = sum(row <= last for row in rows)
         texts: list[list[str]] = []
         for above, row in pairwise([-1, *sorted(rows)]):

@@ -25,7 +25,7 @@ from app.ingest.readers.grids import has_header, is_figure
 from app.ingest.readers.man_page import add_man_page, is_man_page
 from app.ingest.readers.spans import Rows
 from app.ingest.readers.web.markup import parse_html
-from app.ingest.readers.web.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink, list_around
+from app.ingest.readers.web.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
@@ -228,11 +228,8 @@ class _Walk:
         if describes(words):
             return f" {words} "
         is_icon = any(_SMALL.fullmatch(attributes.get(name) or "") for name in ("width", "height"))
-        around = picture.parent
-        is_alone = around is not None and around.tag == "p" and not around.text().strip()
-        is_content = (
-            is_alone or attributes.get("alt") != "" or any(each.tag == "figure" for each in list_around(picture))
-        )
+        is_alone = picture.css_matches("p > img") and not (picture.parent or picture).text().strip()
+        is_content = is_alone or attributes.get("alt") != "" or picture.css_matches("figure *")
         self.assembly.skip("picture", "", int(is_content and not is_icon))
         return " "
 

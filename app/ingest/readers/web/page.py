@@ -141,7 +141,7 @@ class Page:
         """Return the page's main part, or its body where it names none that is seen, or several, or one with hardly
         anything in it: a script was to fill that."""
         mains = self._tree.css("main, [role=main]")[:_MOST_MAINS]
-        seen = [each for each in mains if not any(self.is_around(on) or self.hides(on) for on in list_around(each))]
+        seen = [each for each in mains if not any(self.is_around(on) or self.hides(on) for on in _list_around(each))]
         body = self._tree.body
         is_full = len(seen) == 1 and body is not None and _count_prose(seen[0]) > _MAIN_SHARE * _count_prose(body)
         return seen[0] if is_full else body
@@ -209,7 +209,7 @@ class Page:
         bars: dict[int, list[LexborNode]] = {}
         for tab in self._tree.css("[role=tab], label[for]")[:_MOST_CONTROLS]:
             if tab.parent is not None and (tab.tag != "label" or tab.attributes["for"] in radios):
-                bar = next((each for each in list_around(tab) if each.attributes.get("role") == "tablist"), tab.parent)
+                bar = next((each for each in _list_around(tab) if each.attributes.get("role") == "tablist"), tab.parent)
                 bars.setdefault(bar.mem_id, []).append(tab)
         labelled = {each.attributes["aria-labelledby"]: each for each in self._tree.css("[aria-labelledby]")}
         for tabs in bars.values():
@@ -249,8 +249,7 @@ def count_letters(node: LexborNode) -> int:
     return sum(map(str.isalnum, node.text()))
 
 
-def list_around(node: LexborNode) -> Iterator[LexborNode]:
-    """Yield an element and those around it, from the inside."""
+def _list_around(node: LexborNode) -> Iterator[LexborNode]:
     around: LexborNode | None = node
     for _ in range(_MOST_AROUND):
         if around is None or not around.is_element_node:
@@ -298,7 +297,7 @@ def _find_panels(tabs: list[LexborNode]) -> list[LexborNode]:
     following = [each for tab in tabs if (each := _find_beside(tab, "next")) is not None and each.tag == "div"]
     if len(following) == len(tabs):
         return following
-    for around in islice(list_around(tabs[0]), _MOST_BETWEEN if len(tabs) > 1 else 0):
+    for around in islice(_list_around(tabs[0]), _MOST_BETWEEN if len(tabs) > 1 else 0):
         after = _find_beside(around, "next")
         parts = [] if after is None else [each for each in after.iter() if each.tag == "div"]
         if len(parts) == len(tabs):
@@ -333,5 +332,5 @@ def _is_bar(node: LexborNode) -> bool:
 def _is_on_nothing(node: LexborNode) -> bool:
     """Return True if nothing around an element can lay a colour behind it: no style of a background, and no class, for
     which a style sheet may have one."""
-    around = [each.attributes for each in list_around(node)]
+    around = [each.attributes for each in _list_around(node)]
     return not any("class" in a or "bgcolor" in a or "background" in (a.get("style") or "").lower() for a in around)

@@ -120,16 +120,16 @@ class _Reader:
         about: dict[str, str] = {}
         opened: set[str] = set()
         for each in self._document.element.body.iter(*_ABOUT, qn("w:t")):
-            if each.tag == qn("w:t"):
-                about |= {name: about[name] + (each.text or "") for name in opened if len(about[name]) < _LONGEST_QUOTE}
-            elif each.tag == _ABOUT[0] and len(opened) < _MOST_OPEN:
-                about[each.get(qn("w:id"), "")] = ""
-                opened.add(each.get(qn("w:id"), ""))
+            name = each.get(qn("w:id"), "")
+            if each.tag == _ABOUT[0] and len(opened) < _MOST_OPEN:
+                opened.add(name)
+            elif each.tag != qn("w:t"):
+                opened.discard(name)
             else:
-                opened.discard(each.get(qn("w:id"), ""))
+                about |= {name: (about.get(name, "") + (each.text or ""))[:_LONGEST_QUOTE] for name in opened}
         said: list[str] = []
         for comment in self._document.comments:
-            quoted = squeeze(about.get(str(comment.comment_id), ""))[:_LONGEST_QUOTE]
+            quoted = squeeze(about.get(str(comment.comment_id), ""))
             head = f"Comment{f' by {comment.author}' * bool(comment.author)}{f' on “{quoted}”' * bool(quoted)}"
             words = squeeze(" ".join(map(self.words.spell, comment._comment_elm.iter(qn("w:p")))))
             said += [f"{head}: {words}"] * bool(words)
