@@ -253,7 +253,7 @@ class _Breaks:
         text = " ".join(line.text for page in pages for line in page.lines)
         self._language = detect_language(text) or CORRECT_EVERYWHERE
         self._words = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
-        self._hyphened = frozenset(re.findall(r"[^\W\d_]+-[^\W\d_]+", text.lower()))
+        self._hyphened = frozenset(re.findall(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]++", text.lower()))
         self._breaks_words = False
         pairs = (_find_break(*each) for page in pages for each in pairwise(page.lines))
         self._breaks_words = any(self._breaks(*pair) for pair in pairs if pair)
