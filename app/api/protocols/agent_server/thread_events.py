@@ -5,12 +5,12 @@ it tells of a run has the same ids each time, so that clients which come back kn
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 import orjson
 from fastapi import APIRouter, Request
@@ -32,18 +32,20 @@ from domain.events import Event
 from domain.history.client_threads import ClientThread
 from domain.runs import RunStatus
 
+logger = logging.getLogger("askgraph.api")
 router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
 
 _MODES: list[StreamMode] = ["values", "updates", "custom", "tasks"]
 _LATEST = 20
 """Runs of a thread that may have begun since it was looked at."""
-_LOOKS = 1.0
-"""Seconds after which a thread is looked at again, for runs that other processes have begun."""
+_LOOKS, _AT_ONCE = 1.0, 50
+"""Seconds after which a thread is looked at again, for runs that other processes have begun; longer with more streams
+than so many, so that the database is asked as often however many stay open."""
 _LONGEST = 3600.0
 """Seconds that a stream lasts. Clients come back, and need a key that is still good."""
 
-_begun: WeakValueDictionary[tuple[str, str], asyncio.Event] = WeakValueDictionary()
-"""What streams of a thread wait for."""
+_waiting: dict[asyncio.Event, tuple[str, str]] = {}
+"""What each stream waits for, and its workspace and thread."""
 
 
 class Command(BaseModel):
@@ -83,8 +85,9 @@ async def command(body: Command, request: Request, thread_id: ThreadId, reader: 
         first = error.errors()[0]
         raise InputError(f"params.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     started = await Beginning(request, asked, reader, thread_id).begin()
-    if waiting := _begun.get((reader.scope.workspace_id, thread_id)):
-        waiting.set()
+    for begun, place in _waiting.items():
+        if place == (reader.scope.workspace_id, thread_id):
+            begun.set()
     return {"type": "success", "id": body.id, "result": {"run_id": started.run.run_id}}
 
 
@@ -95,12 +98,12 @@ async def stream_thread(body: Channels, thread: OpenThread, reader: ReaderDep, m
 
 
 async def _stream(wanted: Channels, thread_id: str, reader: ThreadReader, manager: RunManager) -> AsyncGenerator[bytes]:
-    waiting = _begun.setdefault((reader.scope.workspace_id, thread_id), asyncio.Event())
-    until = time.monotonic() + _LONGEST
+    begun, until = asyncio.Event(), time.monotonic() + _LONGEST
     told: set[str] | None = None
-    with suppress(AskgraphError):
+    _waiting[begun] = reader.scope.workspace_id, thread_id
+    try:
         while time.monotonic() < until and not manager.is_draining:
-            waiting.clear()
+            begun.clear()
             reader = replace(reader, _conversations={})
             thread = await reader.open(thread_id)
             runs = await reader.queue.list_turns(reader.scope, thread.head, _LATEST)
@@ -109,7 +112,7 @@ async def _stream(wanted: Channels, thread_id: str, reader: ThreadReader, manage
             following = next((run for run in runs if run.request.run_id not in told), None)
             if following is None:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(waiting.wait(), _LOOKS)
+                    await asyncio.wait_for(begun.wait(), _LOOKS * max(1, len(_waiting) / _AT_ONCE))
                 continue
             told.add(following.request.run_id)
             async with aclosing(_Telling(following).tell(thread, reader, manager)) as events:
@@ -117,6 +120,11 @@ async def _stream(wanted: Channels, thread_id: str, reader: ThreadReader, manage
                     if wanted.want(event):
                         head = b"event: %b\nid: %d\n" % (event["method"].encode(), event["seq"])
                         yield b"%bdata: %b\n\n" % (head, orjson.dumps(event))
+    except AskgraphError as error:
+        # Whoever comes back is told what it is.
+        logger.info("The stream of the thread %s ended: %s", thread_id, error.message)
+    finally:
+        del _waiting[begun]
 
 
 @dataclass(slots=True)
