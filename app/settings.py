@@ -221,6 +221,18 @@ class Settings(BaseSettings):
         """A key is often copied with the end of its line, which no header may hold."""
         return value.strip() if isinstance(value, str) else value
 
+    @field_validator("database_url", "pgvectorstore_url")
+    @classmethod
+    def _read_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if not value:
+            return value
+        from app.adapters.postgres.address import read_address  # which takes its time
+
+        try:
+            return SecretStr(read_address(value.get_secret_value()))
+        except ValueError as error:
+            raise PydanticCustomError("address", "{why}", {"why": str(error)}) from None
+
     @field_validator("retention", mode="before")
     @classmethod
     def _read_policy(cls, value: Any) -> Any:

@@ -1,11 +1,13 @@
 """What a deployment may set, and what it is told when it sets something wrong."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from app.adapters.redis.connection import RedisServer
 from app.modes import read_modes
-from app.settings import Settings, find_mistyped, read_settings
+from app.settings import Settings, find_mistyped, read_settings, reveal
 from domain.errors import ConfigurationError
 
 
@@ -54,6 +56,30 @@ def test_a_wrong_profiles_file_is_said_in_one_sentence(tmp_path: Path, content: 
 def test_a_profiles_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
         read_modes(read_settings(profiles=tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "address", "is_read"),
+    [
+        ("DATABASE_URL", "postgresql://ask:Sec@ret@db.example:5999/ask", False),
+        ("DATABASE_URL", "postgresql://ask:Sec/ret@db.example:5999/ask", False),
+        ("DATABASE_URL", "postgresql://ask:Sec%ret@db.example:5999/ask", False),
+        ("DATABASE_URL", "postgresql://ask:Sec ret@db.example:5999/ask", False),
+        ("DATABASE_URL", "postgresql+asyncpg://ask:Sec%40ret@db.example:5999/ask", True),
+        ("REDIS_URL", "redis://:Sec#ret@db.example:5999", False),
+        ("REDIS_URL", "redis://:Sec%23ret@db.example:5999", True),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, setting: str, address: str, is_read: bool
+) -> None:
+    monkeypatch.setenv(setting, address)
+    if is_read:
+        assert "+" not in reveal(read_settings().database_url)
+        return
+    with pytest.raises(ConfigurationError, match=rf"{setting}: The address of db.example:5999 .*%40 stands") as raised:
+        RedisServer(reveal(read_settings().redis_url))
+    assert not re.search("Sec|ret", raised.value.message)
 
 
 def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

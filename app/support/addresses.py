@@ -1,5 +1,6 @@
 """Addresses of other services."""
 
+import re
 from urllib.parse import urlsplit
 
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
@@ -12,3 +13,12 @@ def is_safe_address(address: str) -> bool:
     except ValueError:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
+
+
+def describe_address(form: str, address: str) -> str:
+    """Return what to write in place of an address that cannot be read, with its host and without its password."""
+    host = re.match(r".*@([\w.-]+(?::\d+)?)(?=[/?]|$)", address, re.DOTALL)
+    return (
+        f"The address{f' of {host[1]}' if host else ''} cannot be read. It is written {form}; in the password, %40 "
+        "stands for @, %25 for %, %2F for /, %3F for ?, %3A for :, %23 for #, %20 for a blank."
+    )

@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from app.adapters import embedded
+from app.adapters.postgres.address import show_place
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import Pool, find_pooler_problem, open_pool
 from app.settings import Settings, reveal
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, DatabaseUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,12 @@ async def connect(settings: Settings, url: str, *, vectors: bool = True) -> Asyn
     description = f"embedded Postgres in {settings.home}"
     if settings.database_url:
         description = "external Postgres"
-        if problem := await find_pooler_problem(url):
+        try:
+            problem = await find_pooler_problem(url)
+        except DatabaseUnavailable as error:
+            why = " ".join(str(error.__cause__).split()) or "it took too long"
+            raise DatabaseUnavailable(f"The database at {show_place(url)} (DATABASE_URL): {why}") from error
+        if problem:
             raise ConfigurationError(problem)
     await upgrade(url)
     async with open_pool(url, vectors=vectors) as pool:

@@ -110,8 +110,10 @@ async def test_a_stream_says_the_same(served: Served) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
+DECLINED = "Only questions to the documents are answered here."
 TRANSCRIPTS = [
-    # Open WebUI's title, its tags, LibreChat's title, Lobe Chat's
+    # Open WebUI's title, its tags, LibreChat's title, Lobe Chat's and one on a line; Open WebUI's emoji, merged answers
+    # and calls of tools
     (
         [("user", f'Write a title.\nJSON: {{ "title": "..." }}\n<chat_history>\nUSER: {QUESTION}\nASSISTANT: 36 [1]')],
         f'{{"title": "{QUESTION}"}}',
@@ -119,6 +121,13 @@ TRANSCRIPTS = [
     ([("user", f'Tags of:\nUSER: {QUESTION}\nASSISTANT: 36\nJSON: {{ "tags": ["one"] }}')], '{"tags": []}'),
     ([("system", f"Provide a title.\n\nUser: {QUESTION}\nAI: 36")], QUESTION),
     ([("system", "Provide a title."), ("user", f"user: {QUESTION}\nassistant: 36")], QUESTION),
+    ([("user", f"Write a title: user: {QUESTION} assistant: 36 months")], QUESTION),
+    ([("user", "Your task is to find an emoji.\n\nMessage: ```36 months```")], DECLINED),
+    (
+        [("user", f'To "{QUESTION}"\n\nYour task is to merge.\n\nResponses from models: """36"""\n\n"""3 y"""')],
+        DECLINED,
+    ),
+    ([("system", 'Your task is to choose.\n{"tool_calls": []}'), ("user", f"Query: {QUESTION}")], '{"tool_calls": []}'),
 ]
 
 

@@ -27,6 +27,7 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from app.adapters.bounded_http import DIRECT, UNCOMPRESSED, OversizedResponse, bound_responses
 from app.adapters.chat.ends import read_end
 from app.adapters.chat.judgements import read_judgement
+from app.adapters.chat.running_on import RunningOn
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
@@ -201,7 +202,7 @@ class LangChainChat:
             self.sees = False
             logger.warning("The language model %s refuses pictures and gets none any more: %s", self.name, error)
         pieces: list[str] = []
-        left, half, thoughts = max_tokens * TOKEN_CHARACTERS, "", ""
+        left, half, thoughts, running = max_tokens * TOKEN_CHARACTERS, "", "", RunningOn()
         silent_until = asyncio.get_running_loop().time() + wait
         async with aclosing(chunks):
             try:
@@ -213,13 +214,14 @@ class LangChainChat:
                     text = half + (chunk.content if isinstance(chunk.content, str) else str(chunk.text))
                     half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
                     text = make_storable(text[: len(text) - len(half)][:left])
+                    left -= len(text)
+                    text = running.feed(text)
                     for start in range(0, len(text), MOST_WAITED_FOR):
                         pieces.append(text[start : start + MOST_WAITED_FOR])
                         yield pieces[-1]
                         await asyncio.sleep(0)
-                    left -= len(text)
-                    if left <= 0:
-                        finish = finish or "length"
+                    if left <= 0 or running.over:
+                        finish = finish or ("length" if left <= 0 else UNSAID)
                         break
                     if text:
                         silent_until = asyncio.get_running_loop().time() + wait
@@ -232,14 +234,18 @@ class LangChainChat:
                         chunk = await self._next(chunks, tail, sink)
                         continue
                     break
+                if rest := running.finish():
+                    pieces.append(rest)
+                    yield rest
             finally:
                 end = read_end(finish)
                 if thoughts:
                     sink.record_thoughts(make_storable(thoughts))
-                if usage is None and (finish is None or left <= 0):
-                    self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink, full=left <= 0)
+                ended = finish or "" if end in ("unknown", "miscalled") else ""
+                if usage is None and (finish is None or left <= 0 or running.over):
+                    text = "".join(pieces)
+                    self._estimate([*map(_spell, prompt), *pictures], text, sink, full=left <= 0, ended=ended)
                 elif pieces or usage:
-                    ended = finish or "" if end in ("unknown", "miscalled") else ""
                     self._record(usage, sink, map(_spell, prompt), full=end == "full", ended=ended)
         if end == "refused":
             raise ModelRefused
@@ -430,13 +436,15 @@ class LangChainChat:
                 raise ModelReplyCut from error
             raise
 
-    def _estimate(self, sent: Iterable[str | Picture], text: str, sink: UsageSink, *, full: bool = False) -> None:
+    def _estimate(
+        self, sent: Iterable[str | Picture], text: str, sink: UsageSink, *, full: bool = False, ended: str = ""
+    ) -> None:
         """Record an estimate for a call that was given up or cut, which is billed but reports its usage only at its
         end. Token counts of other models differ from o200k by some percent."""
         read = sum(self._tokens.count(each) if isinstance(each, str) else count_picture(each) for each in sent)
         written = self._tokens.count(text)
         cost = self._prices.price(self.name, read, 0, written)
-        sink.record(ModelUsage(self.name, read, written, cost, full, estimated=True))
+        sink.record(ModelUsage(self.name, read, written, cost, full, estimated=True, ended=ended))
 
     def _record(
         self, usage: UsageMetadata | None, sink: UsageSink, sent: Iterable[str], *, full: bool = False, ended: str = ""

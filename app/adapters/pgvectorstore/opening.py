@@ -1,6 +1,5 @@
 """Opening the table: checks against its mapping, then connections that cannot write."""
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from psycopg.sql import SQL, Identifier
 
 from app.adapters.pgvectorstore.mapping import TableMapping
 from app.adapters.pgvectorstore.table import Table
+from app.adapters.postgres.address import read_address
 from app.adapters.postgres.pool import WAIT_SECONDS, Pool
 from domain.errors import ConfigurationError, DatabaseUnavailable
 
@@ -33,7 +33,7 @@ async def open_table(url: str, mapping: TableMapping, dimension: int) -> AsyncIt
     Raises `DatabaseUnavailable`, and `ConfigurationError` if there is no such table, it lacks a column, or its vectors
     have another dimension.
     """
-    address = re.sub(r"^postgres(?:ql)?\+\w+://", "postgresql://", url)
+    address = read_address(url)
     options: dict[str, Any] = {
         "connect_timeout": int(WAIT_SECONDS),
         "application_name": "askgraph",

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
@@ -21,6 +22,7 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from app.support.addresses import describe_address
 from domain.errors import ConfigurationError
 
 logger = logging.getLogger("askgraph.redis")
@@ -105,10 +107,15 @@ class RedisServer:
         self, redis_url: str, *, timeout_seconds: float = TIMEOUT_SECONDS, pause_seconds: float = PAUSE_SECONDS
     ) -> None:
         try:
+            # Behind a sign in the password that is not encoded, redis-py reads the rest of it as something else.
+            if "@" in "".join(urlsplit(redis_url)[2:]):
+                raise ValueError
             # Those that are being closed count as well.
             self._connections = Connections(redis_url, timeout_seconds=timeout_seconds, most=2 * CALLS)
-        except ValueError as error:
-            raise ConfigurationError(f"REDIS_URL is not an address of a Redis server: {error}") from error
+        except ValueError:
+            # What it says may have a part of the password in it.
+            told = describe_address("redis://USER:PASSWORD@HOST:6379, or rediss:// with TLS", redis_url)
+            raise ConfigurationError(f"REDIS_URL: {told}") from None
         self._calls = asyncio.Semaphore(CALLS)
         self._pause_seconds = pause_seconds
         self._paused_until = 0.0

@@ -232,27 +232,49 @@ def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str,
     return exchanges, said[-1][1]
 
 
-_SAID = re.compile(r"^\W{0,4}(user|human|assistant|ai)\W{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
-"""A line of a conversation as clients write it into a prompt."""
+_SAID = re.compile(
+    r"(?:^\W{0,4}|(?<=\s))(user|human|assistant|ai)\W{0,3}:(.*?)(?=\s(?:user|human|assistant|ai):|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What somebody says in a conversation as clients write it into a prompt, on lines or on one."""
 _FORM = re.compile(r'"(\w{1,40})"\s{0,9}:\s{0,9}(["\[])')
 """A field of the JSON that is asked for, which holds a text or a list."""
+_TASK = re.compile(r"\byour task\b|^#+ ?task\b", re.IGNORECASE | re.MULTILINE)
+_MATERIAL = re.compile(r'^\w[\w ]{0,40}: ?(?:"""|```)', re.MULTILINE)
+"""The label of a text that a task is about, and what quotes it."""
+_TAKEN = ("Query:", "History:")
+"""Labels of what a message takes out of a conversation, whose task stands in the one before."""
 _LONGEST_TITLE = 80
+_DECLINED = "Only questions to the documents are answered here."
 
 
 def answer_about_conversation(messages: Sequence[Message]) -> str | None:
-    """Return the answer to a request that a client makes of its own accord, and whose subject is a conversation that it
-    writes into its only message, behind instructions: for a title, tags, questions that may follow. None for any other.
+    """Return the answer to a request that a client makes of its own accord, and whose subject is a conversation, or a
+    part of one, that it writes into its only message, behind instructions: for a title, tags, questions that may
+    follow, calls of tools, an emoji. None for any other.
 
     The documents know nothing of it. The title is the first question; other fields of the JSON that is asked for stay
     empty, which clients take for none.
     """
     said = [message for message in messages if message.role in (*SIDES, "system", "developer")]
-    text = "\n".join(message.read_text(asks=False) for message in said)
+    if [message.role for message in said if message.role in SIDES] not in ([], ["user"]):
+        return None
+    texts = [message.read_text(asks=False) for message in said]
+    text = "\n".join(texts)
     lines = list(_SAID.finditer(text))
     asked = [line[2].strip() for line in lines if line[1].lower() in ("user", "human")]
-    is_alone = [message.role for message in said if message.role in SIDES] in ([], ["user"])
-    if not (is_alone and 0 < len(asked) < len(lines) and text[: lines[0].start()].strip()):
+    tells = 0 < len(asked) < len(lines) and text[: lines[0].start()].strip()
+    if not (tells or _sets_task(texts)):
         return None
-    title = shorten(asked[0], _LONGEST_TITLE, placeholder=" …")
+    title = shorten(asked[0], _LONGEST_TITLE, placeholder=" …") if tells else _DECLINED
     form = {name: [] if opens == "[" else title if name == "title" else "" for name, opens in _FORM.findall(text)}
     return json.dumps(form, ensure_ascii=False) if form else title
+
+
+def _sets_task(texts: Sequence[str]) -> bool:
+    """Return True where the last text has a task and quotes what it is about, or where it is what the task before it,
+    whose result is JSON, is about."""
+    *before, last = texts or ("",)
+    if material := _MATERIAL.search(last):
+        return bool(_TASK.search(last, 0, material.start()))
+    return last.startswith(_TAKEN) and any(_TASK.search(each) and _FORM.search(each) for each in before)

@@ -13,7 +13,9 @@ import pytest
 from app.adapters.chat.langchain import LONGEST_THOUGHTS, TOKEN_CHARACTERS, read_thoughts
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.chat.replies import LONGEST_LINE, ReplyReader, ThoughtAloudError
+from app.adapters.chat.running_on import RunningOn
 from domain.errors import ModelError, ModelReplyCut, ModelTimeout
+from domain.ports.models import UNSAID
 from tests.adapters.models.test_openai import PROVIDER
 from tests.contracts.chat_model import MESSAGES, SEARCH, Call, Sink, call
 from tests.wire.faults import Json
@@ -45,7 +47,8 @@ def send(server: Any, *parts: bytes, then: bytes = b"") -> list[int]:
 
 
 async def test_words_end_where_so_many_tokens_could_not_go_on(model: OpenAIChat, server: OpenAIServer) -> None:
-    sent = send(server, event_of({"role": "assistant"}), then=event_of({"content": "[1] and so on "}))
+    counted = (event_of({"content": f"[1] and {number} so on "}) for number in range(100_000))
+    sent = send(server, event_of({"role": "assistant"}), *counted)
     sink = Sink()
     said = await call(model, "stream", sink)
     assert len(said) == 100 * TOKEN_CHARACTERS
@@ -55,6 +58,43 @@ async def test_words_end_where_so_many_tokens_could_not_go_on(model: OpenAIChat,
     before = sent[0]
     await asyncio.sleep(0.2)
     assert sent[0] - before < 1_000_000, "the connection is closed"
+
+
+_WHOLE = "The warranty lasts 36 months [1]."
+
+
+@pytest.mark.parametrize("more", ["\n", " \n", "\u200b", ".", "- ", "---\n", "\n#", f" {_WHOLE}", f"{_WHOLE}\n"])
+async def test_words_end_where_nothing_more_is_said(model: OpenAIChat, server: OpenAIServer, more: str) -> None:
+    sent = send(
+        server, *(event_of({"content": f"{piece} "}) for piece in _WHOLE.split()), then=event_of({"content": more})
+    )
+    sink = Sink()
+    said = await call(model, "stream", sink)
+    assert said.startswith(_WHOLE)
+    assert said.endswith((_WHOLE, f"{_WHOLE} ."))
+    assert said.count("36") <= 2
+    assert [(used.full, used.ended) for used in sink.usage] == [(False, UNSAID)]
+    assert sent[0] < 3_000_000
+
+
+async def test_blanks_are_silence() -> None:
+    async with PROVIDER.open(0.3, send=lambda body: drip()) as (_, _, model):
+        with pytest.raises(ModelTimeout):
+            await call(model, "stream")
+
+
+async def drip() -> AsyncIterator[bytes]:
+    while True:
+        yield event_of({"content": "\n"})
+        await asyncio.sleep(0.01)
+
+
+def test_what_repeats_itself_for_a_while_and_goes_on_loses_nothing() -> None:
+    table = f"|{'-' * 300}|\n" + "| 0 | 0 | 0 |\n" * 9 + "\n... and then [1, 2].\n\n\nEnd, of it...\n"
+    for step in (1, 3, 7, 50, 5000):
+        running = RunningOn()
+        passed = [running.feed(table[at : at + step]) for at in range(0, len(table), step)]
+        assert "".join([*passed, running.finish()]) == table.rstrip()
 
 
 async def test_a_token_of_thirty_megabytes_is_no_token(model: OpenAIChat, server: OpenAIServer) -> None:

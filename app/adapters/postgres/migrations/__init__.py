@@ -9,7 +9,6 @@ from runpy import run_path
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import scalar_row
 
 from app.adapters.postgres.pool import translated_errors
@@ -32,11 +31,6 @@ async def upgrade(database_url: str) -> None:
     Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector, the database cannot hold every
     text or belongs to a newer version, or the role may not create the schema.
     """
-    try:
-        conninfo_to_dict(database_url)
-    except psycopg.ProgrammingError:
-        # What it says has the password in it.
-        raise ConfigurationError("DATABASE_URL is not an address of a PostgreSQL database.") from None
     try:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             if problem := find_encoding_problem(connection):
