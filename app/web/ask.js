@@ -4,6 +4,7 @@ import { html, render } from "./vendor/preact-htm.js";
 import { address, fetchJson } from "./lib/api.js";
 import { listAssistants } from "./lib/assistants.js";
 import { listThreads, loadNewest, readAddress, showAddress, showThread } from "./lib/conversations.js";
+import { keepDraft } from "./lib/drafts.js";
 import { language } from "./lib/language.js";
 import { followIngestions, listDocuments, restoreTwins } from "./lib/library.js";
 import { getState, setState } from "./lib/store.js";
@@ -23,7 +24,10 @@ addEventListener("online", () => { setState({ offline: false, trouble: "" }); lo
 addEventListener("offline", () => setState({ offline: true }));
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") refresh();
+  // A telephone may end the page without another word.
+  else keepDraft();
 });
+addEventListener("pagehide", () => keepDraft());
 onChange((changed, elsewhere) => {
   if (changed === null && elsewhere) loadLists();
   else listThreads();
@@ -34,12 +38,9 @@ onChange((changed, elsewhere) => {
 document.documentElement.lang = language;
 const root = /** @type {Element} */ (document.getElementById("app"));
 root.replaceChildren();
+// Earlier answers name their steps, which the server knows.
+showThread(thread, loadSteps());
 render(html`<${App} />`, root);
-// Earlier answers name their steps, which the server knows. A new conversation has none: it does not wait, because
-// somebody may ask in it meanwhile.
-const known = loadSteps();
-if (thread) known.then(() => showThread(thread));
-else showThread(thread);
 start();
 // Fetched at once, but after what the page begins with: the first question draws it.
 import("./ui/turns.js");

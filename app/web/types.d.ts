@@ -68,7 +68,7 @@ type State = {
   caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   assistants: Assistant[]; edited: { item: Assistant | null } | null; hasModel: boolean;
-  draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
+  draft: string; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[]; named: LibraryDocument[];
   only: { filter: Record<string, unknown>; name: string; documents: number | null; view: View | null } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
   added: string[]; twins: Twin[];

@@ -95,6 +95,8 @@ class Script:
         return JSONResponse({"threads": [{"thread_id": each, **entry} for each in known], "next": None})
 
     async def thread(self, request: Request) -> Response:
+        if self.turns is None and request.path_params["thread_id"] in {f"t-{n + 1}" for n in range(len(self.bodies))}:
+            return JSONResponse({"title": "", "turns": [], "next": None})
         if self.turns is None:
             return JSONResponse({"error": {"code": "unknown_thread", "message": "m", "retryable": False}}, 404)
         limit, before = (int(request.query_params.get(each, 1000)) for each in ("limit", "before"))

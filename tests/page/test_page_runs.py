@@ -57,6 +57,48 @@ async def test_the_network_goes_and_comes_back(page: Page, script: Script) -> No
     await expect(page.get_by_text("askgraph is running")).to_have_count(0)
 
 
+async def test_what_was_not_asked_stays_with_its_conversation(page: Page, script: Script) -> None:
+    script.turns = [turn("r-0", "before", done("Before.", []))]
+    address = await script([done("It is.", [])], [done("Anew.", [])])
+    box = page.get_by_label("Question", exact=True)
+    await page.goto(f"{address}/t/t-1")
+    await expect(page.locator(".answer")).to_have_text("Before.")
+    await page.context.set_offline(True)
+    await send(page, "Is it so?")
+    await expect(page.locator(".turn .note")).to_contain_text("You are offline.")
+    await box.fill("And why?")
+    await page.context.set_offline(False)
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(box).to_have_value("")
+    await box.fill("Half a")
+    await page.goto(f"{address}/settings")
+    await page.goto(f"{address}/t/t-1")
+    await expect(box).to_have_value("Is it so?\n\nAnd why?")
+    # More than the server takes is said before it is sent, and stays.
+    await box.fill("w" * 2001)
+    await box.press("Enter")
+    await expect(page.locator(".composer")).to_contain_text("at most 2,000 characters; this one has 2,001")
+    await expect(page.locator("#send")).to_be_disabled()
+    await page.reload()
+    await expect(box).to_have_value("w" * 2001)
+    await box.fill("Is it so?")
+    await box.press("Enter")
+    await expect(page.locator(".answer")).to_have_text(["Before.", "It is."])
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(box).to_have_value("Half a")
+    await page.go_back()
+    await expect(page.locator(".answer")).to_have_text("Before.")
+    await expect(box).to_have_value("")
+    # A conversation that was deleted elsewhere does not begin anew in silence.
+    script.turns, known = None, script.bodies
+    script.bodies = []
+    await send(page, "And then?")
+    await expect(page.locator(".turn .note")).to_contain_text("This conversation was deleted.")
+    await page.get_by_role("button", name="Ask in a new conversation").click()
+    await expect(page.locator(".answer")).to_have_text("Anew.")
+    assert [body["thread_id"] for body in [*known, *script.bodies]] == ["t-1", None]
+
+
 async def test_a_server_that_stays_away_is_given_up_and_can_be_tried_again(page: Page, script: Script) -> None:
     await page.goto(await script(tokens("one "), [*tokens("two", first=2), done("one two", [])]))
     await page.clock.install()
@@ -162,6 +204,7 @@ async def test_what_is_posted_belongs_to_the_conversation_that_is_shown(page: Pa
     await ask(page, "q")
     await page.go_forward()
     await expect(page.locator(".entry.current a")).to_have_attribute("href", "/t/t-2")
+    await expect(page.locator(".answer")).to_have_text("Before.")
     await ask(page, "q")
     assert [body["thread_id"] for body in script.bodies] == ["t-1", "t-2"]
 

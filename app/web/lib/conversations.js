@@ -1,6 +1,7 @@
 /** The conversations of the workspace, and the one that is shown. The address names it. */
 
 import { address, ApiError, attempt, fetchJson, sending } from "./api.js";
+import { keepDraft, takeDraft } from "./drafts.js";
 import { phrase } from "./language.js";
 import { limitAs } from "./library.js";
 import { leaveRuns, takeUp } from "./runs.js";
@@ -46,11 +47,14 @@ export function showAddress() {
   else showThread(thread);
 }
 
-/** From here on, questions go to the conversation with this id. @param {string | null} id */
-export async function showThread(id) {
+/** From here on, questions go to the conversation with this id. @param {string | null} id
+ * @param {Promise<unknown>} [known] what its earlier answers are shown with */
+export async function showThread(id, known) {
+  keepDraft(true);
   leaveRuns();
   limitAs();
-  setState({ thread: makeThread(id), evidence: null, tip: null, trouble: "", pane: "" });
+  setState({ thread: makeThread(id), draft: takeDraft(id), evidence: null, tip: null, trouble: "", pane: "" });
+  await known;
   if (id) await loadNewest();
 }
 

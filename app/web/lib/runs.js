@@ -1,6 +1,7 @@
 /** Asking, and holding on to an answer: over broken connections and restarts, until it ends or is stopped. */
 
 import { address, ApiError, request, sending } from "./api.js";
+import { addDraft, takeDraft } from "./drafts.js";
 import { isCut, readEvents, SILENCE_SECONDS } from "./events.js";
 import { leaveEvidence } from "./evidence.js";
 import { phrase } from "./language.js";
@@ -88,7 +89,9 @@ async function attend(run, accepted) {
     await follow(run, await accepted);
   } catch (error) {
     if (run.left) {
-      if (!run.id) setState({ trouble: phrase("runs.not_asked", { question: run.question, reason: /** @type {Error} */ (error).message }) });
+      if (run.id) return;
+      addDraft(run.thread.id, run.question);
+      setState({ trouble: phrase("runs.not_asked", { question: run.question, reason: /** @type {Error} */ (error).message }) });
       return;
     }
     const { signal } = run.leaving;
@@ -113,6 +116,8 @@ async function accept(run, before) {
   const { question, options, thread, leaving: { signal } } = run;
   for (const started = Date.now(); ; ) {
     try {
+      // The server would begin anew where the conversation was deleted meanwhile, without what is shown above.
+      if (thread.id) await request(address(`/api/threads/${encodeURIComponent(thread.id)}`, { limit: 1 }), { signal });
       const body = { question, ...options, thread_id: thread.id, workspace: thread.workspace };
       const { headers, ...rest } = sending("POST", body);
       const response = await request("/api/chat", { ...rest, signal, headers: { ...headers, Accept: "text/event-stream" } });
@@ -135,6 +140,7 @@ function nameThread(run) {
   changeTurn(run.key, (turn) => ({ ...turn, runId: run.id }));
   const { thread } = getState();
   if (thread?.identity !== run.thread || thread.id === run.thread.id) return;
+  takeDraft(null);
   setState({ thread: { ...thread, id: run.thread.id } });
   const { state } = history;
   history.replaceState(null, "", address(`/t/${encodeURIComponent(run.thread.id ?? "")}`));

@@ -16,7 +16,7 @@ let state = {
   assistants: [],
   edited: null,
   hasModel: true,
-  draft: null,
+  draft: "",
   threads: [],
   threadsNext: null,
   search: "",

@@ -1,12 +1,16 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
+import { MOST_CHARACTERS } from "../lib/drafts.js";
 import { phrase } from "../lib/language.js";
 import { askAll, chooseDocument, learnNames, limits, listKnown, MOST_NAMED } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
-import { setState, useStore } from "../lib/store.js";
+import { getState, setState, useStore } from "../lib/store.js";
 import { short } from "../lib/text.js";
 import { pickFiles } from "./drop-zone.js";
 import { icon } from "./icon.js";
 import { Modes } from "./modes.js";
+
+/** Characters of a question, as the server counts them. @param {string} draft */
+const measure = (draft) => [...draft.trim()].length;
 
 /** Where questions are written. */
 export function Composer() {
@@ -16,14 +20,15 @@ export function Composer() {
   const thread = useStore((state) => state.thread);
   const working = thread?.turns.filter(({ state }) => state === "working") ?? [];
   const full = working.length >= MOST_RUNS;
+  const length = measure(draft);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
 
+  // As high as its text.
   useLayoutEffect(() => {
-    if (draft === null || !box.current) return;
-    box.current.value = draft;
-    box.current.focus();
-    setState({ draft: null });
-    fit(box.current);
+    const { current } = box;
+    if (!current) return;
+    current.style.height = "auto";
+    current.style.height = `${current.scrollHeight + 2}px`;
   }, [draft]);
   useEffect(() => {
     // On a telephone that would bring up the keyboard.
@@ -31,13 +36,8 @@ export function Composer() {
   }, [thread?.identity]);
 
   const send = () => {
-    const { current } = box;
-    const question = current?.value.trim();
-    if (!current || !question || full) return;
-    if (ask(question, { mode, ...limits() })) {
-      current.value = "";
-      fit(current);
-    }
+    const { draft } = getState();
+    if (draft.trim() && measure(draft) <= MOST_CHARACTERS && ask(draft.trim(), { mode, ...limits() })) setState({ draft: "" });
   };
   const onKeyDown = (event) => {
     // While an input method composes a word, Enter belongs to it.
@@ -54,14 +54,15 @@ export function Composer() {
       <form class="box" onSubmit=${(event) => { event.preventDefault(); send(); }}>
         <label class="unseen" for="question">${phrase("composer.question")}</label>
         <textarea id="question" rows="1" placeholder=${phrase("composer.placeholder")} aria-describedby="keys" ref=${box}
-          onKeyDown=${onKeyDown} onInput=${(event) => fit(/** @type {HTMLTextAreaElement} */ (event.currentTarget))}></textarea>
+          value=${draft} onKeyDown=${onKeyDown} onInput=${(event) => setState({ draft: event.currentTarget.value })}></textarea>
         <span class="unseen" id="keys">${phrase("composer.keys")}</span>
+        <div class="wrong" role="status">${length > MOST_CHARACTERS && phrase("composer.too_long", { count: length, most: MOST_CHARACTERS })}</div>
         <${Scope} />
         <div class="row">
           ${mayAdd && html`<button type="button" class="quiet icon" aria-label=${phrase("library.add")} title=${phrase("library.add")} onClick=${pickFiles}>${icon("add")}</button>`}
           <${Modes} />
           ${working.length === 1 ? html`<button type="button" id="stop" class="main icon" aria-label=${phrase(working[0].stopping ? "stopping" : "stop")} title=${phrase("stop")} onClick=${stop}>${icon("stop")}</button>`
-            : html`<button id="send" class="main icon" type="submit" aria-label=${phrase("composer.ask")} title=${phrase("composer.ask")} disabled=${full}>${icon("send")}</button>`}
+            : html`<button id="send" class="main icon" type="submit" aria-label=${phrase("composer.ask")} title=${phrase("composer.ask")} disabled=${full || length > MOST_CHARACTERS}>${icon("send")}</button>`}
         </div>
       </form>
     </section>`;
@@ -84,10 +85,4 @@ function Scope() {
       ${named.map(({ id, title, source }) => chip(id, title || source, () => chooseDocument(id)))}
       ${named.length < chosen.length && chip("others", `+ ${phrase("documents", { count: chosen.length - named.length })}`, () => setState({ chosen: named.map(({ id }) => id) }))}
     </ul>`;
-}
-
-/** Makes the box as high as its text. @param {HTMLTextAreaElement} box */
-function fit(box) {
-  box.style.height = "auto";
-  box.style.height = `${box.scrollHeight + 2}px`;
 }

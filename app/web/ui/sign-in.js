@@ -1,6 +1,7 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { attempt, fetchJson, request, sending } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
+import { setState } from "../lib/store.js";
 import { visible } from "../lib/text.js";
 
 /** Asks for a key. The server keeps it in a cookie that no script can read. */
@@ -34,5 +35,8 @@ export function SignIn() {
 /** Forgets the key, and asks for one. */
 export async function signOut() {
   await request("/api/session", { method: "DELETE" });
+  // Nothing of theirs stays for whoever comes next.
+  setState({ thread: null });
+  sessionStorage.clear();
   location.assign("/");
 }

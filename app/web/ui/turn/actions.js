@@ -16,6 +16,10 @@ export function Actions({ turn, cited }) {
   const { question, options, runId } = turn;
   const others = useModes().filter((mode) => mode !== options.mode);
   const mayDebug = useStore((state) => state.caller?.rights.includes("debug"));
+  const edit = () => {
+    setState({ draft: question });
+    document.getElementById("question")?.focus();
+  };
   return html`
     <div class="actions">
       <${Copy} turn=${turn} />
@@ -23,7 +27,7 @@ export function Actions({ turn, cited }) {
       ${runId && mayDebug && html`<a class="quiet icon" href=${address(`/debug/runs/${runId}`)} aria-label=${phrase("facts.why")} title=${phrase("facts.why")}>${icon("why")}</a>`}
       <${Menu} label=${phrase("more")} shown=${icon("more")}>
         ${runId && html`<${Link} runId=${runId} />`}
-        <button type="button" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>
+        <button type="button" onClick=${edit}>${phrase("actions.edit")}</button>
         ${others.map((mode) => html`<button type="button" key=${mode} onClick=${() => ask(question, { ...options, mode })}>${phrase("actions.in_mode", { mode: visible(mode) })}</button>`)}
       <//>
       <${Details} turn=${turn} cited=${cited} />

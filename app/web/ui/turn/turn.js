@@ -116,12 +116,12 @@ function Correction({ turn: { done, verification }, correction: { reason, withdr
 /** @param {{turn: Turn}} props */
 function Failure({ turn }) {
   const { code, message, retryable } = turn.error;
-  if (code !== "damaged_state") return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${phrase(retryable ? "try_again" : "ask_again")} />`;
+  if (code !== "damaged_state" && code !== "unknown_thread") return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${phrase(retryable ? "try_again" : "ask_again")} />`;
   const move = async () => {
     await goTo(null);
     ask(turn.question, turn.options);
   };
-  return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${phrase("turn.ask_elsewhere")} act=${move} />`;
+  return html`<${Offer} turn=${turn} text=${code === "damaged_state" ? message : phrase("conversations.gone")} bad=${true} label=${phrase("turn.ask_elsewhere")} act=${move} />`;
 }
 
 /** Says what is wrong, and offers what to do about it: to ask once more, unless `act` is something else.
