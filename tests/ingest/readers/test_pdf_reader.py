@@ -334,6 +334,11 @@ def test_a_column_of_figures_close_to_one_of_words_is_its_own() -> None:
     assert document.text.split("\n") == [" | ".join(row) for row in rows]
 
 
+def test_a_space_that_the_next_letter_is_drawn_over_is_none() -> None:
+    starts = ((60, "The in "), (60 + measure("The in"), "spec "), (60 + measure("The inspec"), "tor comes."))
+    assert read_page(*[write(x, 100, words) for x, words in starts]).text == "The inspector comes."
+
+
 def test_rules_part_words_however_near_they_stand() -> None:
     rows = [("Number", "Date"), ("1", "2024"), ("2", "2025")]
     text = read_pages(draw_ruled(rows, width=104, col_widths=(1, 1), padding=0)).text

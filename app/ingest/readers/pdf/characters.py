@@ -40,6 +40,8 @@ _UPRIGHT, _SHORT = 0.8, 3
 _NARROWEST, _FEWEST = 0.4, 3
 """Gap in heights of the type from which columns that stand close may begin, and widths of their figures that tell that
 these end alike."""
+_COVERED = 0.2
+"""Share of a space's width within which the next letter begins that is drawn over it. Chosen."""
 _EVEN = 1.0
 """Points by which the edges of characters of a word may differ that are no raised or lowered part."""
 
@@ -159,8 +161,10 @@ def read_runs(
         edges = enclose(held)
         marked = list(characters[line_start:line_end])
         base = _find_base(held)
-        for start, word in words:
+        for place, (start, word) in enumerate(words):
             at = start - line_start
+            if place and _is_covered(measure, start - 1, words[place - 1][1], word):
+                marked[at - 1] = ""
             adjoins = at > 0 and not marked[at - 1].isspace()
             if base and (shifted := shift(word.text, word, base, adjoins=adjoins)) != word.text:
                 marked[at : at + len(word.text)] = [shifted, *[""] * (len(word.text) - 1)]
@@ -187,6 +191,14 @@ def read_runs(
                 )
             )
     return runs
+
+
+def _is_covered(measure: Callable[[int], Piece | None], index: int, before: Piece, word: Piece) -> bool:
+    """Return True for a space at `index` between two words that the second is drawn over: a place for a hyphen."""
+    if not (before.text[-1].isalpha() and word.text[0].islower() and abs(word.left - before.right) < _EVEN):
+        return False
+    space = measure(index)
+    return space is not None and space.text == " " and word.left - space.left < _COVERED * (space.right - space.left)
 
 
 def _name_edge(before: Piece, word: Piece) -> tuple[int, int]:
