@@ -97,6 +97,7 @@ _LATEX_COMMAND = re.compile(
     r"\{\s{0,9}(?:O\{([^{}]{0,200})\})?((?:\s{0,9}m){0,9})\s{0,9}\}"
 )
 """A definition whose arguments pandoc reads in the older form: all are needed but the first."""
+_MOST_UNKNOWN = 50
 _LATEX_UNKNOWN = re.compile(r"\\\w{1,20}DocumentCommand\s*\{?(\\[A-Za-z@]+)")
 _LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
 _SKIPPED = re.compile(r"Skipped '(.{0,500}?)' at")
@@ -297,7 +298,7 @@ class Walk:
         skipped: list[str] = []
         tree = parse(data, dialect, skipped)
         unknown = {each: found[1] for each in skipped if (found := _LATEX_UNKNOWN.match(each))}
-        for name in dict.fromkeys(unknown.values()):
+        for name in [*dict.fromkeys(unknown.values())][:_MOST_UNKNOWN]:
             self.assembly.skip("placeholder", f"{name}: define it by \\newcommand", data.decode().count(name) - 1)
         for each in (each for each in skipped if each not in unknown):
             words = "".join(part for part in re.findall(r"\{([^{}]*)\}", each) if describes(part))

@@ -19,7 +19,9 @@ _XML = re.compile(
 _EMPTY = re.compile(r"<(title|script|style|a|span|div|p|i|b|em|strong|h[1-6]|td|th|li)\b([^<>]*)/>", re.IGNORECASE)
 """Elements that XML may close at once and HTML may not, such as an anchor. An HTML parser would take all that follows
 for their content."""
-_TIME = re.compile(r"<time\b[^<>]*?\bdatetime=[\"']?([^\"'<> ]{1,40})[^<>]*>(?:(?<=/>)|\s*</time>)", re.IGNORECASE)
+_TIME = re.compile(
+    r"<time\b[^<>]{0,300}?\bdatetime=[\"']?([^\"'<> ]{1,40})[^<>]{0,300}>(?:(?<=/>)|\s*</time>)", re.IGNORECASE
+)
 """A time that says itself only to programs."""
 _CONFLUENCE = {
     re.compile(pattern): written
@@ -28,7 +30,7 @@ _CONFLUENCE = {
         r"<ac:(task-(?:id|uuid)|placeholder)\b[^<>]*>[^<>]*</ac:\1>": "",
         r"<ac:task-status>complete</ac:task-status>": "☒ ",
         r"<ac:task-status>incomplete</ac:task-status>": "☐ ",
-        r'<ri:[^<>]*?\bri:(?:content-title|filename|value)="([^"<>]*)"[^<>]*>\s*(?=</ac:link>)': r"\1",
+        r'<ri:[^<>]{0,300}?\bri:(?:content-title|filename|value)="([^"<>]{0,300})"[^<>]{0,99}>\s*(?=</ac:link>)': r"\1",
         r"<ri:user\b[^<>]*>": "[user]",
         r"<(/?)ac:task-list\b[^<>]*": r"<\1ul",
         r"<(/?)ac:task\b(?!-)[^<>]*": r"<\1li",

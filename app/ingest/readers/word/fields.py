@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from docx.document import Document
@@ -15,14 +16,16 @@ from app.ingest.readers.word.words import FALLBACK
 
 BLANK = "[…]"
 """Stands where something is still to be filled in."""
+_MOST_OPEN, _MOST_BOUND = 20, 1000
+"""Fields and bookmarks within one another, and controls that show data, against files that were made to take long."""
 _REMEDY = "not computed: open it in Word, press Ctrl+A and F9, and save it"
 _FIELD = re.compile(r'\s*([A-Za-z]+|=)\s*(?:"([^"]*)"|([^\s\\]*))')
 _SHOWN = frozenset({
-    "=", "AUTHOR", "AUTONUM", "AUTONUMLGL", "AUTONUMOUT", "COMMENTS", "COMPARE", "CREATEDATE", "DATE", "DOCPROPERTY",
-    "DOCVARIABLE", "FILENAME", "FILLIN", "IF", "KEYWORDS", "LASTSAVEDBY", "LISTNUM", "MERGEFIELD", "NOTEREF",
-    "NUMPAGES", "NUMWORDS", "PRINTDATE", "QUOTE", "REF", "SAVEDATE", "SEQ", "STYLEREF", "SUBJECT", "TITLE", "USERNAME",
+    "=", "AUTHOR", "AUTONUM", "AUTONUMLGL", "AUTONUMOUT", "CREATEDATE", "DATE", "DOCPROPERTY", "DOCVARIABLE",
+    "FILENAME", "KEYWORDS", "LISTNUM", "NOTEREF", "NUMPAGES", "NUMWORDS", "PRINTDATE", "REF", "SAVEDATE", "SEQ",
+    "STYLEREF", "SUBJECT", "TITLE", "USERNAME",
 })  # fmt: skip
-"""Fields that show something in the text."""
+"""Fields that always show something in the text; a condition may well show nothing."""
 _TAGS = [*map(qn, ("w:fldSimple", "w:fldChar", "w:instrText", "w:t", "w:bookmarkStart", "w:bookmarkEnd"))]
 _PROPERTIES = {"AUTHOR": "author", "TITLE": "title", "SUBJECT": "subject", "KEYWORDS": "keywords"}
 _PLACE = re.compile(r"(?:/(?:\w[\w.-]*:)?\w[\w.-]*(?:\[\d{1,6}\])?){1,50}")
@@ -43,12 +46,16 @@ def fill_controls(document: Document) -> None:
                 stores[str(name).upper()] = parse_xml(relation.target_part.blob)
         elif relation.reltype.endswith("/core-properties"):
             stores[_CORE] = parse_xml(relation.target_part.blob)
-    for binding in document.element.body.iter(qn("w:dataBinding")) if stores else ():
+    for binding in islice(document.element.body.iter(qn("w:dataBinding")), _MOST_BOUND):
         store = stores.get(binding.get(qn("w:storeItemID"), "").upper())
         place, prefixes = binding.get(qn("w:xpath"), ""), dict(_PREFIX.findall(binding.get(qn("w:prefixMappings"), "")))
         texts = [*binding.getparent().getparent().iter(qn("w:t"))]
         is_text = binding.getparent().find(qn("w:text")) is not None and texts and _PLACE.fullmatch(place)
-        if store is None or not is_text or not {*re.findall(r"([\w.-]+):", place)} <= prefixes.keys():
+        if (
+            store is None
+            or not is_text
+            or not {each.partition(":")[0] for each in place.split("/") if ":" in each} <= prefixes.keys()
+        ):
             continue
         if value := squeeze("".join("".join(each.itertext()) for each in store.xpath(place, namespaces=prefixes)[:1])):
             for text in texts:
@@ -61,8 +68,11 @@ def fill_controls(document: Document) -> None:
 def complete_fields(document: Document, assembly: Assembly, *, is_described: bool) -> None:
     """Write the results of fields that have none: numbers, properties, what a bookmark marks. Others get a sign, and
     are counted. What a file without properties of its own is said to have counts for nothing (`is_described`)."""
+    fields = document.element.body.iter(qn("w:fldSimple"), qn("w:fldChar"))
     properties = _read_properties(document) if is_described else {}
-    for is_reference in (False, True):  # what a reference repeats has its numbers then
+    for is_reference in (
+        (False, True) if next(fields, None) is not None else ()
+    ):  # what a reference repeats has its numbers then
         nodes = [
             each for each in document.element.body.iter(*_TAGS) if next(each.iterancestors(FALLBACK), None) is None
         ]
@@ -85,10 +95,10 @@ def _complete(nodes: list[Any], results: "_Results", assembly: Assembly) -> None
         elif opened and kind == "end":
             field = opened.pop()
             result = results.find(field.told, squeeze(field.shown))
-            if all(each.is_told for each in opened):
+            if all(each.is_told for each in opened[-_MOST_OPEN:]):
                 _write(result, node, node.getparent().addprevious, assembly)
         elif node.tag == qn("w:t"):
-            for field in opened:
+            for field in opened[-_MOST_OPEN:]:
                 field.shown += (node.text or "") * field.is_told
 
 
@@ -134,7 +144,9 @@ class _Results:
         elif kind == "REF":
             result = BLANK if re.search(r"\\[nprtw]\b", told) else self._marked.get(name, BLANK)
         else:
-            result = self._properties.get(name.lower() if kind == "DOCPROPERTY" else kind.lower(), BLANK)
+            result = self._properties.get(
+                name.lower() if kind == "DOCPROPERTY" else kind.lower(), "" if kind in _PROPERTIES else BLANK
+            )
         return "" if shown else result
 
     def _count(self, name: str, told: str, shown: str, *, is_roman: bool = False) -> str:
@@ -158,7 +170,7 @@ def _read_marked(nodes: list[Any]) -> dict[str, str]:
         elif node.tag == qn("w:bookmarkEnd"):
             opened.pop(node.get(qn("w:id"), ""), None)
         elif node.tag == qn("w:t"):
-            for name in opened.values():
+            for name in islice(opened.values(), _MOST_OPEN):
                 found[name] += node.text or ""
     return {name: words for name, text in found.items() if (words := squeeze(text))}
 
