@@ -17,13 +17,14 @@ _PASSING = (408, 409, 498, 499)
 _PAGE = re.compile(r"<(?:!doctype )?html(?:.{0,2000}<title>\s*(?P<title>[^<]{0,99}[^<\s]))?", re.IGNORECASE | re.DOTALL)
 
 
+_NO_TLS = re.compile("WRONG_VERSION|RECORD_LAYER|PACKET_LENGTH|HTTP_REQUEST")
+
+
 class _Cause(NamedTuple):
-    """Why no server was reached."""
+    """Why no server was reached, and whether asking again is no help. The sentence is empty where nobody knows."""
 
     sentence: str = ""
-    """Empty where nobody knows."""
     lasts: bool = False
-    """True where asking again does not help."""
 
 
 def explain_silence(server: str, error: BaseException, address: str) -> str:
@@ -49,8 +50,10 @@ def _find_cause(error: BaseException) -> _Cause:
             case ssl.SSLCertVerificationError():
                 remedy = "SSL_CERT_FILE may name a file with the certificate of whoever has signed it."
                 return _Cause(f"Its certificate is not trusted here: {each.verify_message}. {remedy}", lasts=True)
-            case ssl.SSLError():
+            case ssl.SSLError() if _NO_TLS.search(str(each)):
                 return _Cause("It does not speak https: its address may have to begin with http://.", lasts=True)
+            case ssl.SSLError():
+                return _Cause(f"It agrees on no encryption: {each}.")
             case httpx2.UnsupportedProtocol():
                 return _Cause("Its address has to begin with http:// or https://.", lasts=True)
             case httpx2.TooManyRedirects():
@@ -71,10 +74,11 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
 
 
-def find_page(said: str) -> str | None:
-    """Return the title of a web page that came instead of a reply; None where it is none."""
-    page = _PAGE.search(said)
-    return page and " ".join((page["title"] or "").split())
+def find_page(error: Exception) -> str | None:
+    """Return how to name a web page that came instead of a reply, of a firewall or to sign in; None where it is
+    none."""
+    page = None if getattr(error, "status_code", 0) >= 500 else _PAGE.search(str(getattr(error, "body", error)))
+    return page and ("a web page" + (f" ({' '.join(page['title'].split())})" if page["title"] else ""))
 
 
 def translate(error: Exception, model: str, *, keys: str, names: str) -> AskgraphError:
@@ -83,8 +87,8 @@ def translate(error: Exception, model: str, *, keys: str, names: str) -> Askgrap
     match error:
         case TimeoutError() | openai.APITimeoutError() | httpx2.TimeoutException():
             return ModelTimeout(f"{model} took too long. Try again in a moment.")
-        case openai.APIStatusError() if error.status_code < 500 and (page := find_page(str(error.body))) is not None:
-            return ModelError(f"{model} is out of reach: its address answers with a web page {page!r}. Check {names}.")
+        case openai.APIStatusError() if page := find_page(error):
+            return ModelError(f"{model} is out of reach: its address answers with {page}. Check {names}.")
         case openai.AuthenticationError() | openai.PermissionDeniedError():
             return ModelRejectedKey(f"{model} did not accept the API key. Check {keys}.")
         case openai.NotFoundError():

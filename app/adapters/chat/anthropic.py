@@ -29,17 +29,18 @@ class Claude(ChatAnthropic):
         """Return a problem with the key, the address or the model's name, as a sentence for users; None if there is
         none. Takes at most 3 seconds."""
         probe = self._async_client.with_options(timeout=CHECK_SECONDS)
+        shown = probe.base_url.copy_with(userinfo=b"")
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await probe.models.retrieve(self.model)
         except anthropic.AuthenticationError:
             return "The language model's provider did not accept the API key. Check ANTHROPIC_API_KEY."
         except (anthropic.APIConnectionError, TimeoutError) as error:
-            return explain_silence(f"The language model's server at {probe.base_url}", error, "ANTHROPIC_BASE_URL")
+            return explain_silence(f"The language model's server at {shown}", error, "ANTHROPIC_BASE_URL")
         except anthropic.NotFoundError as error:
             # A gateway without a list of models also answers 404, but not in these words.
             if "not_found_error" in str(error.body):
-                return f"The server at {probe.base_url} does not know a model {self.model!r}."
+                return f"The server at {shown} does not know a model {self.model!r}."
         except anthropic.AnthropicError:
             return None
         return None

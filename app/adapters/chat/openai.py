@@ -233,10 +233,8 @@ class OpenAIChat(LangChainChat):
                 return ContextTooLong()
             case ThoughtAloudError():
                 return ModelThoughtAloud()
-            case openai.APIStatusError() | ValueError() if (page := self._find_page(error)) is not None:
-                return ModelError(
-                    f"The address of the language model {self.name} answers with a web page{page}. {_ADDRESS}"
-                )
+            case openai.APIStatusError() | ValueError() if page := find_page(error):
+                return ModelError(f"The address of the language model {self.name} answers with {page}. {_ADDRESS}")
             case openai.AuthenticationError():
                 return ModelRejectedKey(_REJECTED)
             case openai.APIStatusError() if error.status_code < 500 and is_filtered(error):
@@ -262,16 +260,6 @@ class OpenAIChat(LangChainChat):
                 return translate_silence(error, read_retry_after(error))
         return super()._translate(error)
 
-    @staticmethod
-    def _find_page(error: openai.APIStatusError | ValueError) -> str | None:
-        """Return how to name the web page that came instead of a reply: of a firewall, or to sign in."""
-        if not isinstance(error, openai.APIStatusError):
-            status, title = "", find_page(str(error))
-        else:
-            status, title = f" of status {error.status_code}", find_page(str(error.body))
-            title = None if error.status_code >= 500 else title
-        return None if title is None else status + (title and f" ({title})")
-
     def _explain_absence(self, error: openai.APIStatusError) -> str:
         """Return why an address has no such model, which may have any cause that the server names."""
         if error.response.history:
@@ -280,8 +268,8 @@ class OpenAIChat(LangChainChat):
         if error.status_code == 405:
             return f"The address of the language model {self.name} takes no questions{quote(error)}. {_ADDRESS}"
         if said := quote(error):
-            other = f"If that is no other reason, check its name. {_ADDRESS}"
-            return f"There is no language model {self.name} for this account and address{said}. {other}"
+            otherwise = f"Unless that says why, check its name. {_ADDRESS}"
+            return f"There is no language model {self.name} for this account and address{said}. {otherwise}"
         return f"There is no language model {self.name} at this address. Check its name. {_ADDRESS}"
 
 

@@ -257,7 +257,7 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
         (404, "No models loaded.", ModelError, r"address: No models loaded\..*ends in /v1", 1),
         (404, "No endpoints match your guardrail restrictions.", ModelError, "account and address: No endpoints", 1),
         (405, "Method Not Allowed", ModelError, "takes no questions.*usually ends in /v1", 1),
-        (403, "<html><title>Blocked</title>", ModelError, r"web page of status 403 \(Blocked\)", 1),
+        (403, "<html><title>Blocked</title>", ModelError, r"a web page \(Blocked\)", 1),
     ],
 )
 async def test_what_a_refusal_means_is_read_from_all_that_is_said(
@@ -311,13 +311,7 @@ _BEGUN = [*_OPENED, {"choices": [{"delta": {"content": "The notice"}, "finish_re
     [
         (_OPENED, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 3),
         (_OPENED, {"message": "Odd voice.", "code": None}, ModelUnavailable, "error: Odd voice. Try", 3),
-        (
-            _OPENED,
-            {"message": "The model has crashed. (Exit code: 18446744072635810000)"},
-            ContextTooLong,
-            "not fit",
-            1,
-        ),
+        (_OPENED, {"message": "The model has crashed. (Exit code: 18446744072635)"}, ContextTooLong, "not fit", 1),
         (_OPENED, {"message": _TGI, "http_status_code": 422}, ContextTooLong, "does not fit", 1),
         (_OPENED, {"message": "Odd voice.", "status": 403}, ModelRejectedKey, "may not use", 1),
         (_BEGUN, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 1),

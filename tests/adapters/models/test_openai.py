@@ -92,6 +92,7 @@ REQUEST = httpx2.Request("POST", "http://models.example")
         (_fail_verification(18, "self-signed certificate"), ModelError, "self-signed certificate. SSL_CERT_FILE"),
         (_fail_verification(62, "not valid for 'a'"), ModelError, "for another name: not valid"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), ModelError, "begin with http://"),
+        (ssl.SSLEOFError(8, "EOF occurred"), ModelUnavailable, "no encryption: "),
         (httpx2.TooManyRedirects("Exceeded"), ModelError, "in circles"),
         (httpx2.UnsupportedProtocol("Missing"), ModelError, "begin with http:// or https://"),
         (httpx2.RemoteProtocolError("… without …", request=REQUEST), ModelUnavailable, "begin with https://"),
@@ -322,9 +323,3 @@ async def test_a_judgement_that_reached_its_length_costs(model: OpenAIChat, serv
     with pytest.raises(ModelError):
         await call(model, "judge", sink)
     assert sink.usage[0].input_tokens > 0
-
-
-async def test_an_unknown_model_is_named(model: OpenAIChat, server: OpenAIServer) -> None:
-    server.behaviour.models = ("another",)
-    with pytest.raises(ModelError, match="no language model gpt"):
-        await call(model, "judge")
