@@ -31,10 +31,6 @@ _LINK = re.compile(r'HYPERLINK\("([^"]+)"')
 _FIELD = re.compile(r"&(?:\[\w+\]|\w)")
 _MOST_GROUPS = 4
 """Rows of a header, one above the other."""
-_UNSOLVED = (
-    "Cells with formulas are empty, because the file holds no results of theirs: open it in a spreadsheet program, and "
-    "save it there."
-)
 
 
 def read_xlsx(source: str, data: bytes) -> ParsedDocument:
@@ -47,7 +43,7 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
     is_rich = _STRINGS in archive.NameToInfo and _MARKED.search(archive.read(_STRINGS)) is not None
     workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, rich_text=is_rich)
     assembly = Assembly()
-    rows_left, unsolved = MAX_ROWS, 0
+    rows_left = MAX_ROWS
     own: list[str] = []
     for chart in workbook.chartsheets:
         assembly.skip("chart", f"on sheet “{chart.title}”")
@@ -61,7 +57,6 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
         if sheet.sheet_state != "visible":
             assembly.leave_out(" ".join(cell for row in rows.values() for cell in row), "on a hidden sheet")
             continue
-        unsolved += parser.unsolved
         for kind, texts in edges.items():
             edge = getattr(getattr(parser, "HeaderFooter", None), f"odd{kind.capitalize()}", None)
             parts = (edge.left, edge.center, edge.right) if edge else ()
@@ -80,7 +75,8 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
         for box in boxes:
             assembly.add_paragraph(BREAK.join(box))
         if parser.unsolved:
-            assembly.skip("formula", f"without a stored result on sheet “{sheet.title}”", parser.unsolved)
+            place = f"on sheet “{sheet.title}”, without a stored result: save it in a spreadsheet program"
+            assembly.skip("formula", place, parser.unsolved)
     assembly.add_edges(edges)
     assembly.expect(" ".join(own))
     skip_parts(
@@ -89,7 +85,6 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
         {sheet._worksheet_path: f"on sheet “{sheet.title}”" for sheet in workbook.worksheets},
         set(),
     )
-    assembly.skip("remark", _UNSOLVED, int(unsolved > 0))
     return assembly.finish(squeeze(workbook.properties.title or "") or name_title(source), source)
 
 

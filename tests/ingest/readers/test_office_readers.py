@@ -420,7 +420,7 @@ def test_words_that_are_drawn_over_a_sheet_are_read() -> None:
 
 def test_formulas_without_results_are_reported() -> None:
     document = read_document("a.xlsx", save(make_sheet([["Item", "Sold"], ["Bolt", "=1+1"]])[0]))
-    assert "save it there" in tell_unread(document.unread)
+    assert "save it in a spreadsheet program" in tell_unread(document.unread)
     assert read_document("a.xlsx", save(make_sheet([["Item", "Sold"], ["Bolt", None]])[0])).unread == ()
 
 

@@ -80,7 +80,8 @@ def test_a_workbook_says_on_which_sheet_a_chart_and_comments_are() -> None:
     workbook.save(buffer)
     parsed = read_document("a.xlsx", buffer.getvalue())
     assert name_unread(parsed.unread) == (
-        "1 chart (on sheet “Trend”), 1 formula (without a stored result on sheet “Sales”), "
+        "1 chart (on sheet “Trend”), "
+        "1 formula (on sheet “Sales”, without a stored result: save it in a spreadsheet program), "
         "1 chart (on sheet “Sales”), 2 comments (on sheet “Sales”)"
     )
 
