@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.page.scripted import Script, ask, document, done, ingestion, turn
+from tests.page.scripted import Script, ask, citation, document, done, ingestion, turn
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -146,3 +146,37 @@ async def test_chosen_documents_have_names_however_far_down_they_stand(page: Pag
     await page.get_by_role("button", name="No longer only from + 2 documents").click()
     await ask(page, "New?")
     assert script.bodies[0]["document_ids"] == far[:3]
+
+
+async def test_what_goes_on_elsewhere_is_listed_until_it_ends(page: Page, script: Script) -> None:
+    script.documents, script.turns = [document("d", to_embed=114)], []
+    running = {"title": "Asked", "updated_at": "2026-01-01T00:00:00+00:00", "turns": 1, "running": "r-1"}
+    listed = [{"thread_id": "t-1", **running}]
+    await page.route("**/api/threads?*", lambda route: route.fulfill(json={"threads": listed, "next": None}))
+    await page.clock.install()
+    await page.goto(await script())
+    await expect(page.locator(".entry")).to_contain_text("answering")
+    script.documents, listed[0]["running"] = [document("d")], None
+    await page.clock.run_for(6000)
+    await expect(page.locator(".entry")).not_to_contain_text("answering")
+    await page.get_by_role("button", name="Library").click()
+    await expect(page.locator(".entry")).not_to_contain_text("still to be indexed")
+
+
+async def test_a_limit_to_a_document_that_was_deleted_is_said_in_words(page: Page, script: Script) -> None:
+    script.documents = [document("kept", title="Rules")]
+    cited = citation(1, document_id="gone", title="Old rules")
+    script.turns = [turn("r-1", "Old?", done("It is [1].", [cited]), document_ids=["kept", "gone"])]
+    missing = {"error": {"code": "unknown_document", "message": "There is no 'gone'.", "retryable": False}}
+    await page.route("**/api/documents/gone", lambda route: route.fulfill(status=404, json=missing))
+    await page.goto(f"{await script((404, missing), [done('Yes.', [])])}/t/t-1")
+    await expect(page.locator(".limited")).to_have_text("Only from Rules, Old rules (deleted)")
+    await expect(page.locator(".composer .chip")).to_have_text(["Rules ✕", "Old rules (deleted) ✕"])
+    await ask(page, "New?")
+    await expect(page.locator(".turn .note")).to_contain_text(
+        "A document to which this question is limited was deleted."
+    )
+    await page.get_by_role("button", name="Ask the others").click()
+    await expect(page.locator(".answer").last).to_have_text("Yes.")
+    assert [body["document_ids"] for body in script.bodies] == [["kept", "gone"], ["kept"]]
+    await expect(page.locator(".composer .chip")).to_have_text(["Rules ✕"])

@@ -393,6 +393,28 @@ async def test_a_conversation_saved_as_html_needs_nothing_else_and_is_inert(page
     assert {url.partition("#")[0] for url in elsewhere} == {f"{script.address}/saved"}
 
 
+async def test_what_limits_an_answer_leaves_the_page_with_it(page: Page, script: Script) -> None:
+    script.documents = [document("d", title="Rules of 2024")]
+    limited = done("It is so [1].", [citation(1)], outcome="answered_with_caveat", warnings=["One file was not read."])
+    script.turns = [turn("r-1", "Is it so?", limited, document_ids=["d"])]
+    said = ["Only from Rules of 2024", "It is so [1].", "One file was not read."]
+    said += ["The documents may answer this only in part.", "[1] Document 1, Leave › Annual"]
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(f"{await script()}/t/t-1")
+    # Over plain http, no page may write to the clipboard by itself.
+    await page.evaluate("delete Clipboard.prototype.writeText")
+    await page.get_by_role("button", name="Copy with sources").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert (await page.evaluate("() => navigator.clipboard.readText()")).split("\n\n") == said
+    for kind in ("Markdown", "HTML"):
+        await page.locator(".entry.current").hover()
+        await page.locator(".entry.current").get_by_role("button", name="More").click()
+        async with page.expect_download() as downloading:
+            await page.locator(".entry.current").get_by_role("button", name=kind).click()
+        written = await asyncio.to_thread((await (await downloading.value).path()).read_text)
+        assert all(each in written for each in [*said[:1], *said[2:4]])
+
+
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:
     elsewhere: list[str] = []
     page.on("request", lambda request: elsewhere.append(request.url))

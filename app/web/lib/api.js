@@ -18,6 +18,8 @@ export class ApiError extends Error {
   }
 }
 
+const LATER_MS = 5000;
+
 const UNREACHABLE = {
   code: "unreachable",
   retryable: true,
@@ -86,6 +88,15 @@ export function upload(path, form, tell) {
     };
     sender.send(form);
   });
+}
+
+/** @type {Map<() => unknown, ReturnType<typeof setTimeout>>} */
+const timers = new Map();
+
+/** Lists again in a while what is still under way, where somebody looks. @param {() => unknown} list */
+export function listLater(list) {
+  clearTimeout(timers.get(list));
+  timers.set(list, setTimeout(() => (document.hidden ? listLater(list) : list()), LATER_MS));
 }
 
 /** Does something, and says so where it fails. @param {() => Promise<unknown>} act @param {(message: string) => void} [tell] */

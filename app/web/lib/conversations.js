@@ -1,6 +1,6 @@
 /** The conversations of the workspace, and the one that is shown. The address names it. */
 
-import { address, ApiError, attempt, fetchJson, sending } from "./api.js";
+import { address, ApiError, attempt, fetchJson, listLater, sending } from "./api.js";
 import { keepDraft, takeDraft } from "./drafts.js";
 import { phrase } from "./language.js";
 import { limitAs } from "./library.js";
@@ -161,13 +161,14 @@ export async function listThreads(more = false) {
   const { search, threads, threadsNext } = getState();
   const after = more ? threadsNext : null;
   try {
-    const listed = await fetchJson(address("/api/threads", { mine: "true", q: search, limit: 50, after }));
+    const listed = await fetchJson(address("/api/threads", { mine: "true", q: search, limit: more ? 50 : Math.min(200, Math.max(50, threads.length)), after }));
     // Only the newest list counts: an older one may arrive later.
     if (number === listing) setState({ threads: more ? [...threads, ...listed.threads] : listed.threads, threadsNext: listed.next });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     console.debug(error);
   }
+  if (getState().threads.some(({ running }) => running)) listLater(listThreads);
 }
 
 /** @param {string} id @param {string} title */

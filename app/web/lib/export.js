@@ -1,6 +1,9 @@
 /** Conversations for elsewhere: as a file, and as text with sources. */
 
 import { address, fetchJson } from "./api.js";
+import { phrase } from "./language.js";
+import { learnNames, listKnown, MOST_NAMED, nameLimits } from "./library.js";
+import { getState } from "./store.js";
 import { fileName, place } from "./text.js";
 import { listSources, restoreTurn } from "./turns.js";
 
@@ -10,10 +13,24 @@ export const listCited = (turn) => listSources(turn).filter((source) => source.c
 /** Title, place and file of what is cited. @param {Citation} citation */
 export const nameCited = (citation) => [citation.title, place(citation), fileName(citation.source ?? "")].filter(Boolean).join(", ");
 
-/** An answer as Markdown, with the list of its sources. @param {Turn} turn */
+/** What an answer was limited to. @param {Turn} turn */
+export function nameScope({ options }) {
+  const names = nameLimits(options, listKnown(getState())).join(", ");
+  return names && `${phrase("turn.limited")} ${names}`;
+}
+
+/** What to mind of an answer, unless it says so itself. @param {any} done */
+export const caveat = ({ stopped, framing, outcome }) => (outcome === "answered_with_caveat" && !stopped && !framing?.opening ? phrase("facts.partly") : "");
+
+/** All that the page says below an answer of how far it goes. @param {Turn} turn @returns {string[]} */
+export const listCaveats = ({ done, cited, error, note }) => [
+  ...(done?.warnings ?? []), error?.message, note?.text, done && cited.length && caveat(done), cited.some(({ since }) => since) && phrase("facts.since"),
+].filter(Boolean);
+
+/** An answer as Markdown, with what limits it and the list of its sources. @param {Turn} turn */
 export function writeAnswer(turn) {
   const lines = listCited(turn).map((citation) => `[${citation.marker}] ${nameCited(citation)}`);
-  return [turn.text, lines.join("\n")].filter(Boolean).join("\n\n");
+  return [nameScope(turn), turn.text, ...listCaveats(turn), lines.join("\n")].filter(Boolean).join("\n\n");
 }
 
 /** A whole conversation as Markdown. @param {string} title @param {Turn[]} turns */
@@ -29,6 +46,7 @@ export async function readConversation(id) {
     whole.turns.unshift(...part.turns.map(restoreTurn));
     before = part.next;
   } while (before);
+  await learnNames(whole.turns.flatMap(({ options }) => options.document_ids?.slice(0, MOST_NAMED) ?? []));
   return whole;
 }
 

@@ -1,6 +1,6 @@
 /** The documents of the workspace, and the files on their way into it. */
 
-import { address, ApiError, attempt, fetchJson, upload } from "./api.js";
+import { address, ApiError, attempt, fetchJson, listLater, upload } from "./api.js";
 import { forgetTexts } from "./evidence.js";
 import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
@@ -17,8 +17,8 @@ export const MOST = 500;
 
 let listing = 0;
 
-/** Lists the documents that the view shows; `more` goes on where the list ends. */
-export async function listDocuments(more = false) {
+/** Lists the documents that the view shows; `more` goes on where the list ends. `quiet`: nobody asked for it. */
+export async function listDocuments(more = false, quiet = false) {
   const number = (listing += 1);
   const { view, documents: before, library: last } = getState();
   const shown = before ?? [];
@@ -28,17 +28,16 @@ export async function listDocuments(more = false) {
     // Only the newest list counts: an older one may arrive later.
     if (number !== listing) return;
     const documents = more ? [...shown, ...found] : found;
-    const known = new Set(documents.map(({ id }) => id));
-    const isWhole = library.all === documents.length;
-    // What is chosen by now: a conversation may have been opened meanwhile.
-    const { chosen } = getState();
-    setState({ documents, library, chosen: isWhole ? chosen.filter((id) => known.has(id)) : chosen });
+    setState({ documents, library });
     if (!isNarrowed(view)) setState({ view: { ...getState().view, root: library.folder } });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (error.status !== 401) setState({ trouble: error.message });
+    if (error.status !== 401 && !quiet) setState({ trouble: error.message });
   }
+  if (getState().documents?.some(({ to_embed }) => to_embed)) listLater(listIndexed);
 }
+
+const listIndexed = () => listDocuments(false, true);
 
 /** @param {Record<string, number | null | undefined>} page */
 function browse(page) {
@@ -97,13 +96,30 @@ export const MOST_NAMED = 3;
 /** What was asked for by its number alone, once. @type {Set<string>} */
 const sought = new Set();
 
-/** Learns the names of chosen documents that stand further down than the list goes; of many, the first. @param {string[]} ids */
-export function learnNames(ids) {
-  if (!getState().documents) return;
-  for (const id of ids.slice(0, MOST_NAMED).filter((each) => !sought.has(each) && !listKnown(getState()).some((one) => one.id === each))) {
+/** Learns the names of documents that stand further down than the list goes, or were deleted. @param {string[]} ids */
+export async function learnNames(ids) {
+  const { documents, thread } = getState();
+  if (!documents) return;
+  await Promise.all(ids.filter((each) => !sought.has(each) && !listKnown(getState()).some((one) => one.id === each)).map(async (id) => {
     sought.add(id);
-    fetchJson(address(`/api/documents/${encodeURIComponent(id)}`)).then((item) => setState({ named: [...getState().named, item] }), () => {});
-  }
+    const item = await find(id);
+    // What cited it knows what it was called.
+    const cited = thread?.turns.flatMap(({ cited, read }) => [...cited, ...read]).find(({ document_id }) => document_id === id);
+    const gone = { id, source: "", title: phrase("library.gone", { name: cited?.title ?? phrase("documents", { count: 1 }) }) };
+    if (item !== undefined) setState({ named: [...getState().named, item ?? gone] });
+  }));
+}
+
+/** The document; null where there is none, undefined where nobody can say. @param {string} id */
+const find = (id) => fetchJson(address(`/api/documents/${encodeURIComponent(id)}`)).catch(({ status }) => (status === 404 ? null : undefined));
+
+/** Limits the next questions to those of these documents that are still there. @param {string[]} ids */
+export async function keepFound(ids) {
+  await listDocuments();
+  const found = await Promise.all(ids.map((id) => getState().documents?.some((each) => each.id === id) || find(id)));
+  const chosen = ids.filter((_, place) => found[place] !== null);
+  setState({ chosen });
+  return chosen;
 }
 
 /** What an answer was limited to, in names where they are known. @param {Options} options @param {LibraryDocument[] | null} documents */
@@ -174,7 +190,7 @@ async function renewOpen(read) {
   const { evidence } = getState();
   if (!evidence || !("document" in evidence) || !read.includes(evidence.document)) return;
   forgetTexts();
-  const item = await fetchJson(address(`/api/documents/${encodeURIComponent(evidence.document)}`)).catch(() => null);
+  const item = await find(evidence.document);
   if (item && getState().evidence === evidence) setState({ evidence: { ...evidence, item } });
 }
 
@@ -199,8 +215,7 @@ function keepTwins(twins) {
 /** Asks again what was left open, of documents that are both still there. */
 export async function restoreTwins() {
   const pairs = JSON.parse(localStorage.getItem(address("twins")) ?? "[]");
-  const read = (id) => fetchJson(address(`/api/documents/${encodeURIComponent(id)}`)).catch(() => null);
-  const found = await Promise.all(pairs.map(async ([id, newer]) => (await read(newer)) && { ...(await read(id)), newer }));
+  const found = await Promise.all(pairs.map(async ([id, newer]) => (await find(newer)) && { ...(await find(id)), newer }));
   const twins = found.filter((each) => each?.id);
   if (twins.length) setState({ twins, leftTab: "library" });
 }

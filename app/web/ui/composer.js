@@ -73,7 +73,7 @@ function Scope() {
   const documents = useStore((state) => state.documents);
   const others = useStore((state) => state.named);
   const chosen = useStore((state) => state.chosen);
-  useEffect(() => learnNames(chosen), [documents, chosen]);
+  useEffect(() => void learnNames(chosen.slice(0, MOST_NAMED)), [documents, chosen]);
   const only = useStore((state) => state.only);
   const named = chosen.slice(0, MOST_NAMED).map((id) => listKnown({ documents, named: others }).find((each) => each.id === id)).filter((each) => each !== undefined);
   const chip = (key, name, remove) => html`

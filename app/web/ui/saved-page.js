@@ -1,7 +1,7 @@
 /** Conversations as pages of their own. Loaded when somebody saves one. */
 
 import { html, render } from "../vendor/preact-htm.js";
-import { listCited, nameCited } from "../lib/export.js";
+import { listCaveats, listCited, nameCited, nameScope } from "../lib/export.js";
 import { language } from "../lib/language.js";
 import { renderMarkdown } from "../lib/markdown.js";
 import { visible } from "../lib/text.js";
@@ -28,6 +28,7 @@ export async function writePage(title, turns) {
     code: (_, __, shown) => html`<pre><code>${shown}</code></pre>`,
     formula: (tex, display, shown) => html`<span ref=${(box) => { if (box) drawing.push(drawFormula(visible(tex), display, box).catch(() => {})); }}>${shown}</span>`,
   };
+  const say = (text) => text && html`<p dir="auto"><small>${visible(text)}</small></p>`;
   const head = html`<meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" /><meta http-equiv="Content-Security-Policy" content=${POLICY} /><title>${visible(title)}</title>`;
   render(head, page.head);
   render(html`<h1>${visible(title)}</h1>${turns.map((turn, number) => {
@@ -37,7 +38,7 @@ export async function writePage(title, turns) {
       return found ? html`<a href="#s${number}-${found.marker}">[${found.marker}]</a>` : null;
     };
     return html`
-      <h2 dir="auto">${visible(turn.question)}</h2>${renderMarkdown(turn.text, { ...make, marker })}
+      <h2 dir="auto">${visible(turn.question)}</h2>${[nameScope(turn)].map(say)}${renderMarkdown(turn.text, { ...make, marker })}${listCaveats(turn).map(say)}
       <ul class="sources">${cited.map((citation) => html`<li id="s${number}-${citation.marker}">[${citation.marker}] <bdi>${visible(nameCited(citation))}</bdi><blockquote>${renderMarkdown(citation.text, make)}</blockquote></li>`)}</ul>`;
   })}`, page.body);
   await Promise.all(drawing);

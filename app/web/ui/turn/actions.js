@@ -42,10 +42,15 @@ function Copy({ turn }) {
       await navigator.clipboard.writeText(writeAnswer(turn));
       setCopied(phrase("actions.copied"));
     } catch {
-      // Outside localhost and https there is no clipboard; the answer is then selected, ready to copy.
+      // Outside localhost and https there is no clipboard; the answer is then selected, and copied as the browser does.
       const answer = document.querySelector(`[data-turn="${turn.key}"] .answer`);
       if (answer) getSelection()?.selectAllChildren(answer);
-      setCopied(phrase("actions.selected"));
+      addEventListener("copy", (event) => {
+        event.preventDefault();
+        event.clipboardData?.setData("text/plain", writeAnswer(turn));
+      }, { once: true });
+      const isCopied = document.execCommand("copy");
+      setCopied(phrase(isCopied ? "actions.copied" : "actions.selected"));
     }
   };
   useEffect(() => copied ? clearTimeout.bind(null, setTimeout(() => setCopied(""), 4000)) : undefined, [copied]);

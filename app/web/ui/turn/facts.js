@@ -1,6 +1,6 @@
 import { html } from "../../vendor/preact-htm.js";
 import { openCitation } from "../../lib/evidence.js";
-import { nameCited } from "../../lib/export.js";
+import { caveat, nameCited } from "../../lib/export.js";
 import { dollars, phrase, texts } from "../../lib/language.js";
 import { renderMarkdown } from "../../lib/markdown.js";
 import { ask } from "../../lib/runs.js";
@@ -40,11 +40,6 @@ export function Details({ turn, cited }) {
       <${Steps} turn=${turn} />
       <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">${phrase("facts.trace")}</a>`}</p>
     </details>`;
-}
-
-/** What to mind, unless the answer says so itself. @param {any} done */
-function caveat({ stopped, framing, outcome }) {
-  return outcome === "answered_with_caveat" && !stopped && !framing?.opening ? phrase("facts.partly") : "";
 }
 
 /** The line of evidence. @param {Turn} turn @param {number} cited */

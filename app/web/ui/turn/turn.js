@@ -1,11 +1,11 @@
 import { html, useEffect, useMemo, useState } from "../../vendor/preact-htm.js";
 import { phrase, texts } from "../../lib/language.js";
-import { learnNames, listKnown, nameLimits } from "../../lib/library.js";
+import { keepFound, learnNames, listKnown, MOST_NAMED, nameLimits } from "../../lib/library.js";
 import { memo } from "../../lib/memo.js";
 import { renderReplaced } from "../../lib/passages.js";
 import { ask, stopAnswer } from "../../lib/runs.js";
 import { goTo } from "../../lib/conversations.js";
-import { useStore } from "../../lib/store.js";
+import { setState, useStore } from "../../lib/store.js";
 import { short, visible } from "../../lib/text.js";
 import { listSources } from "../../lib/turns.js";
 import { Actions } from "./actions.js";
@@ -48,7 +48,7 @@ export const Turn = memo(TurnView);
 function Limited({ options }) {
   const names = useStore((state) => nameLimits(options, listKnown(state)).join(", "));
   const documents = useStore((state) => state.documents);
-  useEffect(() => learnNames(options.document_ids ?? []), [documents]);
+  useEffect(() => void learnNames(options.document_ids?.slice(0, MOST_NAMED) ?? []), [documents]);
   return html`<p class="soft limited">${phrase("turn.limited")} <bdi>${short(names, 300)}</bdi></p>`;
 }
 
@@ -116,6 +116,15 @@ function Correction({ turn: { done, verification }, correction: { reason, withdr
 /** @param {{turn: Turn}} props */
 function Failure({ turn }) {
   const { code, message, retryable } = turn.error;
+  const ids = turn.options.document_ids;
+  if (code === "unknown_document" && ids) {
+    const askOthers = async () => {
+      const left = ids.length > 1 ? await keepFound(ids) : null;
+      if (left?.length === 0) setState({ trouble: phrase("turn.none_left") });
+      else ask(turn.question, { ...turn.options, document_ids: left }, turn.key);
+    };
+    return html`<${Offer} turn=${turn} text=${phrase("turn.limit_gone")} bad=${true} label=${phrase(ids.length > 1 ? "turn.ask_others" : "turn.search_all")} act=${askOthers} />`;
+  }
   if (code !== "damaged_state" && code !== "unknown_thread") return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${phrase(retryable ? "try_again" : "ask_again")} />`;
   const move = async () => {
     await goTo(null);
