@@ -125,6 +125,8 @@ class _Writer:
         self._starts = {0}
         self._is_begun = self._is_item = self._is_row = False
         self._skip = 0
+        self._font = -1
+        """Of text that states none."""
 
     def write(self) -> str:
         """Return the whole document."""
@@ -195,15 +197,16 @@ class _Writer:
         elif word == "ansicpg":
             with suppress(LookupError):
                 self._encoding = codecs.lookup(f"cp{number}").name
-        elif word == "f":
+        elif word in ("f", "deff"):
             state.font = number or 0
+            self._font = state.font if word == "deff" else self._font
         elif word == "uc":
             state.fallback = max(0, min(number or 0, 16))
         elif word == "u":
             self._put(spell_symbols(chr((number or 0) % 0x10000), self._signs.get(state.font, "")))
             self._skip = state.fallback
         elif word == "plain":
-            state.is_hidden, state.is_deleted, state.color, state.size, state.font = False, False, 0, 24, -1
+            state.is_hidden, state.is_deleted, state.color, state.size, state.font = False, False, 0, 24, self._font
             self._written.append(r"\nosupersub \strike0 ")
         elif word == "v":
             state.is_hidden = number != 0
