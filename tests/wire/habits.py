@@ -191,10 +191,7 @@ HABITS = (
         text=_think("", "\n</think>\n\n"),
     ),
     Habit(
-        "closing-tag-glued",
-        "thoughts whose opening tag stands in the prompt",
-        "LM Studio",
-        text=_think("", "</think>"),
+        "closing-tag-glued", "thoughts whose opening tag stands in the prompt", "LM Studio", text=_think("", "</think>")
     ),
     Habit(
         "thoughts-go-on",
@@ -244,12 +241,7 @@ HABITS = (
             f"<｜begin▁of▁sentence｜><｜Assistant｜>{text}<｜end▁of▁sentence｜><｜begin▁of▁sentence｜>Nobody is told this [1]."
         ),
     ),
-    Habit(
-        "think-again",
-        "thoughts between tags",
-        "vLLM others",
-        text=_into_words(f"\n<think>{THOUGHT}</think>\n", 10),
-    ),
+    Habit("think-again", "thoughts between tags", "vLLM others", text=_into_words(f"\n<think>{THOUGHT}</think>\n", 10)),
     Habit(
         "next-turn",
         "signs of the template in the text, and what follows them",

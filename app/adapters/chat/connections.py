@@ -172,11 +172,7 @@ class Connections:
         address = {"base_url": access.base_url} if access.base_url else {}
         try:
             client: BaseChatModel = getattr(importlib.import_module(package.module), package.name)(
-                model=model,
-                api_key=access.api_key or "none",
-                timeout=self._timeout,
-                max_retries=0,
-                **address,
+                model=model, api_key=access.api_key or "none", timeout=self._timeout, max_retries=0, **address
             )
         except ImportError as error:
             raise ConfigurationError(

@@ -108,15 +108,7 @@ class LangChainChat:
     caught: tuple[type[Exception], ...] = (Exception,)
     """Exceptions that the client may raise. An unknown package may raise anything."""
 
-    def __init__(
-        self,
-        name: str,
-        client: BaseChatModel,
-        *,
-        timeout: float,
-        prices: PriceTable,
-        key: str,
-    ) -> None:
+    def __init__(self, name: str, client: BaseChatModel, *, timeout: float, prices: PriceTable, key: str) -> None:
         """`client` must not retry by itself. `key` names the variable that holds the API key."""
         self.name = name
         self.client = client

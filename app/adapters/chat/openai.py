@@ -39,22 +39,9 @@ from app.adapters.chat.habits import (
     spell,
 )
 from app.adapters.chat.judgements import find_objects
-from app.adapters.chat.langchain import (
-    JUDGEMENT_TOKENS,
-    TAIL,
-    LangChainChat,
-    describe_schema,
-    read_retry_after,
-)
+from app.adapters.chat.langchain import JUDGEMENT_TOKENS, TAIL, LangChainChat, describe_schema, read_retry_after
 from app.adapters.chat.providers import CHECK_SECONDS
-from app.adapters.chat.replies import (
-    ReplyReader,
-    ServerError,
-    ThoughtAloudError,
-    read_stream,
-    read_whole,
-    sum_usage,
-)
+from app.adapters.chat.replies import ReplyReader, ServerError, ThoughtAloudError, read_stream, read_whole, sum_usage
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.sdk_errors import explain_silence, find_page, translate_silence
 from app.support.cancelling import end_tasks

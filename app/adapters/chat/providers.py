@@ -23,9 +23,7 @@ class Package(NamedTuple):
     """The variable that holds the API key."""
 
 
-PACKAGES = {
-    "anthropic": Package("app.adapters.chat.anthropic", "Claude", "ANTHROPIC_API_KEY"),
-}
+PACKAGES = {"anthropic": Package("app.adapters.chat.anthropic", "Claude", "ANTHROPIC_API_KEY")}
 """Keyed by the part of a model's name before the colon. askgraph's extra that installs the package has the same name,
 and the settings of key and address begin with it."""
 

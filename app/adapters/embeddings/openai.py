@@ -27,12 +27,7 @@ from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.sdk_errors import translate
 from app.settings import Settings, reveal
-from domain.errors import (
-    ConfigurationError,
-    EmbedderUnavailable,
-    ModelError,
-    ModelUnavailable,
-)
+from domain.errors import ConfigurationError, EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import ModelUsage, UsageSink

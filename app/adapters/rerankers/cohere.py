@@ -19,10 +19,7 @@ from app.adapters.rerankers.registry import Opening
 from app.adapters.sdk_errors import explain_silence, translate
 from app.settings import reveal
 from domain.documents import Passage, embedding_text
-from domain.errors import (
-    AskgraphError,
-    ConfigurationError,
-)
+from domain.errors import AskgraphError, ConfigurationError
 from domain.ports.models import ModelUsage, UsageSink
 from domain.scope import Scope
 from domain.text.storable import replace_surrogates

@@ -473,8 +473,7 @@ async def test_blanks_that_a_format_allows_are_paid_for_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
-    [{"prompt_tokens_details": {"cached_tokens": 64}}, {"prompt_cache_hit_tokens": 64}, {"cached_tokens": 64}],
+    "told", [{"prompt_tokens_details": {"cached_tokens": 64}}, {"prompt_cache_hit_tokens": 64}, {"cached_tokens": 64}]
 )
 async def test_the_tokens_that_a_provider_knew_are_counted(told: dict[str, Any]) -> None:
     counted = {"prompt_tokens": 100.0, "completion_tokens": 20, **told}
