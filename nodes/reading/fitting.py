@@ -116,7 +116,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         or lacks_name(asked, (unit.text for unit in quoted if unit.kind != "code"))
         or lacks_number(phrases["step"].sub("", asked), quoted)
         or (phrases["past"].search(asked) and not _YEAR.search(said + told))
-        or (phrases["span"].search(asked) and not phrases["time"].search(said + told))
+        or (phrases["span"].search(asked) and not has_span(said + told, phrases))
         or (best.kind != "table" and phrases["price"].search(asked) and not phrases["money"].search(said + told))
         # What is asked of the speakers is said of nobody in particular.
         or (phrases["ours"].search(asked) and not phrases["ours"].search(best.source["text"]))
@@ -127,7 +127,14 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
 
 
 def _has_amount(asked: str, said: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
-    return has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
+    # "Daily" says how often, and not how many.
+    told = ("numeral", "time", "rate") if phrases["span"].search(asked) else ("numeral", "time")
+    return has_figure(asked, said) or any(phrases[name].search(said) for name in told)
+
+
+def has_span(text: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
+    """Return True where the text says how long something takes, or how often it happens."""
+    return any(phrases[name].search(text) for name in ("time", "rate"))
 
 
 def lacks_number(asked: str, quoted: Sequence[Unit]) -> bool:

@@ -20,7 +20,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms, has_address, weigh_query_terms
-from nodes.reading.fitting import find_left_out, has_figure, is_under, read_whole, share_names
+from nodes.reading.fitting import find_left_out, has_figure, has_span, is_under, read_whole, share_names
 from nodes.reading.labels import find_labelled
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
@@ -213,7 +213,7 @@ def describe(
     - share of the question's terms that name the entry which the unit is in; half of it in an entry within that one
     """
     asks_amount, asks_mail = asks_for(question, "amount"), asks_for(question, "mail")
-    asks_span, has_span = asks_for(question, "span"), read_phrases(language, "questions")["time"].search
+    asks_span, phrases = asks_for(question, "span"), read_phrases(language, "questions")
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
     alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
     own = [_cover(wanted, terms, alike) for terms in held]
@@ -221,6 +221,7 @@ def describe(
     for i, unit in enumerate(units):
         around = _cover(wanted, held[i] | contexts[i], alike)
         figure = (asks_amount and has_figure(question, unit.text)) or (asks_mail and has_address(unit.text))
+        span = asks_span and has_span(unit.text, phrases)
         near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
         rows.append(
             (
@@ -230,7 +231,7 @@ def describe(
                 around - own[i],
                 unit.source["score"],
                 unit.source["number"] == units[0].source["number"],
-                _SPAN if asks_span and has_span(unit.text) else (asks_amount or asks_mail) * (1 if figure else -1),
+                _SPAN if span else (asks_amount or asks_mail) * (1 if figure else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),
                 _find_naming(question, unit, wanted, language),

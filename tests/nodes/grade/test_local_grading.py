@@ -207,6 +207,8 @@ async def test_a_probable_answer_is_no_part_where_no_word_is_missing(embedder: O
         ("What came on 2023-05-01?", "A fix came on 1 May 2021.", "A fix came on 1 May 2023."),
         ("How long is the warranty of the W-40?", "The W-40 has a warranty.", "W-40: a warranty of 2 years."),
         ("How many doors has it?", "It has doors.", "It has two doors."),
+        ("How many copies does it keep?", "It keeps hourly copies.", "It keeps ten hourly copies."),
+        ("How often does it copy?", "It copies some days apart.", "It makes hourly copies."),
         ("What date is 1.0.8 from?", "Bolt, v1.0.8.", "Bolt 1.0.8 of 13 July 2019."),
         ("How many doors has it?", "It has:\n\n- doors", "It has two doors:\n\n- the red"),
         ("Wie viele Türen hat es?", "Es hat Türen.", "Es hat zwei Türen."),
