@@ -181,10 +181,17 @@ class McpFunctions:
 
 def _write_out(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the schema with what it refers to in its place: servers of models refuse `$ref` (Gemini's does). Raises
-    `FunctionError` where that is endless, or too much."""
-    defined = {
-        f"#/{key}/{each}": value for key in ("$defs", "definitions") for each, value in schema.get(key, {}).items()
-    }
+    `FunctionError` where that is endless, or too much, and where what it refers to is no schema."""
+    defined: dict[str, Any] = {}
+    for key in ("$defs", "definitions"):
+        named = schema.get(key, {})
+        if not isinstance(named, dict) or not all(isinstance(value, dict | bool) for value in named.values()):
+            raise FunctionError(f"{name} is not offered: {key} in its schema is malformed.")
+        # Of `true`, anything may be; of `false`, nothing.
+        defined |= {
+            f"#/{key}/{each}": value if isinstance(value, dict) else {} if value else {"not": {}}
+            for each, value in named.items()
+        }
     left = MOST_DESCRIBED
 
     def write(value: Any) -> Any:

@@ -32,6 +32,10 @@ FILES = "files in S3-compatible storage"
 """The name, among the tables, of files that could not be erased yet."""
 
 
+UNKNOWN = "Its text is not known any more, so that only its id was looked for."
+"""What is remarked of a document that was deleted or forgotten before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forgetting:
     """Erases from the database and the cache server, in this order: what is erased there is not cached again."""
@@ -64,7 +68,7 @@ class Forgetting:
             await self.eraser.erase_document(erasure, dry_run=True)
             erasure.rows["documents"] += await self.documents.get(workspace_id, document_id) is not None
             return await self._count_cached(workspace_id, erasure)
-        await self.eraser.begin(workspace_id, needles.ids[0])
+        await self.eraser.begin(needles)
         return await self._erase_document(Erasure(needles))
 
     async def forget_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
@@ -91,7 +95,7 @@ class Forgetting:
             logger.error("What was to be forgotten is not yet, and is tried again at the next start: %s", error.message)
 
     async def _resume(self, kind: Erasable, begun: Erasure) -> None:
-        workspace_id, [target] = begun.needles.workspace_id, begun.needles.ids
+        workspace_id, target = begun.needles.workspace_id, begun.needles.ids[0]
         if kind == "document":
             needles = await self.eraser.read_needles(workspace_id, target) or begun.needles
             erasure = await self._erase_document(replace(begun, needles=needles))
@@ -148,9 +152,15 @@ class Forgetting:
             erasure.found[f"{CACHE}, which does not answer"] = 1
         elif in_cache:
             erasure.found[CACHE] = in_cache
-        await self.eraser.end(kind, target, needles, is_left=kind == "document" and bool(erasure.found))
+        is_left = kind == "document" and bool(erasure.found)
         erasure.found.update(await self.files.search(needles.sentences))
-        erasure.remarks = tuple(self.files.remarks)
+        # Until here another process could have gone on with what is noted; after this, it has only to end it.
+        await self.eraser.settle(needles.workspace_id, kind, target, is_left=is_left)
+        if not is_left:
+            await self.files.rewrite(None)
+            await self.eraser.end(needles.workspace_id, kind, target)
+        is_known = kind == "thread" or needles.text
+        erasure.remarks = (*self.files.remarks, *(() if is_known else (UNKNOWN,)))
         return erasure
 
 

@@ -30,6 +30,9 @@ class Needles:
     """A sample of what was said, without what other documents or conversations say too."""
     tokens: tuple[str, ...] = ()
     """The same of its numbers and codes, where it has no sentences. They count where they stand alone."""
+    text: str = ""
+    """All of the document's words, as `domain.history.repeats` reads them: with its title and metadata, and the
+    questions that are proposed of it."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -54,12 +57,14 @@ class Needles:
 
 
 class Found(NamedTuple):
-    """Rows of a table, of one run or thread where it says so, that hold a needle."""
+    """Rows of a table, of one run or thread where it says so, that hold a needle or consist of the document's words."""
 
     table: str
     run_id: str | None
     thread_id: str | None
     rows: int
+    repeated: tuple[str, ...] = ()
+    """What of them stands in the document."""
 
     def __str__(self) -> str:
         of = f", run {self.run_id}" if self.run_id else f", thread {self.thread_id}" if self.thread_id else ""
@@ -106,21 +111,26 @@ class Eraser(Protocol):
         """Delete a thread and its branches, or only count what would go. Raises `UnknownThread`, and `ThreadBusy` while
         it is being answered in."""
 
-    async def begin(self, workspace_id: str, document_id: str) -> None:
-        """Note that the document is being erased, before anything of it is."""
+    async def begin(self, needles: Needles) -> None:
+        """Note that the document is being erased, and what is looked for, before anything of it is."""
 
     async def list_begun(self, workspace_id: str) -> frozenset[str]:
         """Return the runs that have begun and not ended. They may have read what is deleted by now."""
 
-    async def end(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool = False) -> None:
-        """Take the note away; of a document a digest stays. Erasing a thread makes a note, too. Where something of a
-        document `is_left`, the note stays with the needles, for when it is repeated."""
+    async def settle(self, workspace_id: str, kind: Erasable, target: str, *, is_left: bool) -> None:
+        """Drop what was looked for, as nothing was found. The note stays until `end`. Where something of a document
+        `is_left`, keep it for when erasing is repeated."""
+
+    async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
+        """Take the note away; of a document a digest stays. Erasing a thread makes a note, too."""
 
     async def list_pending(self) -> Sequence[tuple[Erasable, Erasure]]:
-        """Return what was begun and has not ended, in all workspaces, with the runs known so far."""
+        """Return what was begun and has not ended, in all workspaces, with the runs known so far and what is looked
+        for."""
 
     async def search(self, needles: Needles) -> tuple[int, Sequence[Found]]:
-        """Search every table, in the rows of the workspace and those of none. Returns the number of tables, too."""
+        """Search every table, in the rows of the workspace and those of none; and what people wrote for words of the
+        document that no other of the workspace has. Returns the number of tables, too."""
 
 
 class CacheEraser(Protocol):
@@ -140,8 +150,9 @@ class FileEraser(Protocol):
     remarks: Sequence[str]
     """What is not reached."""
 
-    async def rewrite(self, kind: Erasable) -> None:
-        """Rewrite the files without what was deleted of a document or a thread. Raises `DatabaseUnavailable`."""
+    async def rewrite(self, kind: Erasable | None) -> None:
+        """Rewrite the files without what was deleted of a document or a thread; None: of the notes of erasures. Raises
+        `DatabaseUnavailable`."""
 
     async def search(self, texts: Sequence[str]) -> Mapping[str, int]:
         """Return the number of files that hold one of the texts as it is, by folder."""

@@ -21,6 +21,10 @@ class Part(BaseModel):
     parts: list["Part"] = []
 server = MCPServer("stock")
 @server.tool()
+def sell(place: Place) -> str:
+    return ""
+server._tool_manager.get_tool("sell").parameters["$defs"] = [1]
+@server.tool()
 def weigh(part: Part) -> str:
     return ""
 @server.tool(name="reports.find")
@@ -41,10 +45,13 @@ async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(mo
     monkeypatch.setenv("STOCK", "of the program")
     monkeypatch.setattr(mcp_functions, "LIST_SECONDS", 60)
     stock = McpServer(
-        command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count", "weigh", "reports.find"]
+        command=[sys.executable, "-c", PROGRAM],
+        variables=["STOCK"],
+        changing=["count", "weigh", "sell", "reports.find"],
     )
     functions = McpFunctions({"stock": stock})
-    found = await functions.list_functions(DEFAULT_SCOPE, ["stock.count", "stock.weigh", "stock.remove", "other.count"])
+    asked = ["stock.count", "stock.weigh", "stock.sell", "stock.remove", "other.count"]
+    found = await functions.list_functions(DEFAULT_SCOPE, asked)
     assert [each.name for each in found.functions] == ["stock.count"]
     assert "article" in found.functions[0].parameters["properties"]
     # Some servers of models refuse a schema that refers to parts of itself.
@@ -52,7 +59,8 @@ async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(mo
     assert "$ref" not in written
     assert "city" in written
     assert found.problems[0] == "stock.weigh is not offered: its description is too long."
-    assert len(found.problems) == 3
+    assert found.problems[1] == "stock.sell is not offered: $defs in its schema is malformed."
+    assert len(found.problems) == 4
     result = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 60, 10_000)
     assert result.text.startswith("bolt: 12 12")
     assert result.text.endswith("no secret\nof the program")

@@ -17,6 +17,7 @@ from app.adapters.redis.erasure import _read
 from app.answering import run_execution
 from app.cli.support.auditing import record_command
 from app.history import forgetting
+from app.history.forgetting import UNKNOWN
 from app.serving.application import make_app
 from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
@@ -319,15 +320,39 @@ async def test_a_table_without_a_sentence_is_looked_for_by_its_numbers(services:
     assert (await services.library.documents.get("default", other)) is not None
 
 
-async def test_what_it_asks_itself_goes_where_it_was_asked(services: Services) -> None:
-    asked = ["Why was Plinkadoon Vuxwell dismissed in spring?", "Who stole the silver spoons of Plinkadoon Vuxwell?"]
-    body = f"# Ledger\n\n## {asked[0]}\n\n{'Nobody knows it. ' * 300}\n\n- **Who** stole the silver spoons of"
-    report = await services.library.ingestion.add("default", "ledger.md", f"{body} Plinkadoon Vuxwell?\n".encode())
-    for question in asked:
-        await ask(services, question, mode="fast")
-    erasure = await services.make_forgetting().forget_document("default", str(report.document_id))
-    assert not erasure.found
-    assert find(await dump(services), *asked, "Plinkadoon Vuxwell") == []
+async def test_what_was_taken_from_it_word_by_word_goes_where_somebody_wrote_it(services: Services) -> None:
+    """However it is marked up there, however short it is, and of whatever it was made."""
+    many = "\n\n".join(f"## Section {number} of the almanac\n\nPlot {number} bears sacks." for number in range(44))
+    text = f"""---
+title: Dismissal of Cornelius Quakenbush
+surgeon: Dr Wendelin Zapfhahn
+---
+# Ledger\n\n## Was Max Moorwood fired?\n\nHe was.\n\n## Overview\n\n## The canteen serves lunch\n
+## Warum ging Bu\u0308rgermeister Ka\u0308sebrod?\n\nEr ging.\n
+<b>Agathe</b> ~~Klemm~~ drinks [vermouth](http://x.example/v) at "Lark &amp; Sons".\n
+{many}\n\n## Why was Plinkadoon Vuxwell dismissed?\n\nNobody knows it.\n
+| Name | Salary |\n|---|---|\n| Quentin Vosskuehler | 88120 |\n| Ludmilla Trottenbeck | 77310 |\n"""
+    taken = [
+        *("Dismissal of Cornelius Quakenbush", "Dr Wendelin Zapfhahn", "Was Max Moorwood fired?"),
+        *("warum ging Bürgermeister Käsebrod?", 'Agathe Klemm drinks vermouth at "Lark & Sons"'),
+        *("Why was Plinkadoon Vuxwell dismissed?", "What is the salary of Quentin Vosskuehler?"),
+        "Quentin Vosskuehler 88120",
+    ]
+    ids = [await add(services, name, said) for name, said in (("ledger.md", text), ("canteen.md", OTHER.decode()))]
+    canteen = Scope("default", (ids[1],))
+    beside = await ask(services, "When does the canteen serve lunch?", scope=canteen)
+    await services.sets.put("default", "typed", SetQuestion("none", "Who drinks?", [f"It is told. {taken[2]}"], True))
+    runs = [beside, *[await ask(services, question, scope=canteen) for question in taken]]
+    for asked, said in zip(runs[1:], taken, strict=True):
+        await services.runs.thread_store.rename(Scope("default"), asked["thread_id"], said)
+    await services.runs.feedback.put("default", runs[1]["run_id"], "down", None, f"Wrong! {taken[2]}", Caller("ann"))
+    # What another document has, too, or is too short, is not this one's.
+    kept = ["Overview", "the canteen serves lunch", "Nobody knows it of Max"]
+    for question in kept:
+        await ask(services, question, scope=canteen)
+    await forget(services, ids[0], *taken)
+    after = await dump(services)
+    assert all(said in after["runs"] for said in (*kept, beside["answer"]))
 
 
 async def test_a_copy_in_another_document_is_neither_left_nor_erased(services: Services) -> None:
@@ -501,6 +526,11 @@ async def ask_twice(services: Services) -> tuple[str, Done]:
 async def test_what_was_being_forgotten_is_forgotten_at_the_next_start(services: Services, killed_in: str) -> None:
     """Its process may die before the document is deleted, before what was made from it is, and before the cache is."""
     document_id, second = await ask_twice(services)
+    # Only what is looked for finds this: no run has read it.
+    await services.runs.thread_store.rename(Scope("default"), second["thread_id"], "kept by Ottilie Quandt")
+    beside = await ask(services, "When does the canteen serve lunch?")
+    said = TRESOR.decode().split("\n")[2]
+    await services.runs.feedback.put("default", beside["run_id"], "down", None, said, Caller("ann"))
 
     class Killed(BaseException):
         pass
@@ -527,6 +557,9 @@ async def test_what_was_being_forgotten_is_forgotten_at_the_next_start(services:
     after = await dump(services)
     assert find(after, document_id, *TOLD) == []
     assert after["erasures"].startswith("(default,forgotten,")
+    assert "\n" not in after["erasures"]
+    again = await services.make_forgetting().forget_document("default", document_id)
+    assert UNKNOWN in again.remarks
     assert not any(second["run_id"] in name for name in after), "the events of its run are gone"
 
 

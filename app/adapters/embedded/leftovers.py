@@ -22,6 +22,7 @@ OF_THREADS = (
     "state_packs", "tapes", "threads",
 )  # fmt: skip
 """The tables of conversations, which many may erase: for them, no table of documents is locked."""
+NOTES = ("erasures",)
 
 _TABLES: LiteralString = """
     SELECT relname FROM pg_class
@@ -57,7 +58,7 @@ class Leftovers:
         self._pool = pool
         self._has_database = has_database
         self._turn = asyncio.Lock()
-        self._due: set[Erasable] = set()
+        self._due: set[Erasable | None] = set()
         self.remarks: Sequence[str] = [
             remark
             for is_here, remark in (
@@ -72,7 +73,7 @@ class Leftovers:
             if not is_here
         ]
 
-    async def rewrite(self, kind: Erasable) -> None:
+    async def rewrite(self, kind: Erasable | None) -> None:
         """Rewrite the tables without deleted rows, of which the planner keeps samples, too, and end the write-ahead log
         that has them. A table that is in use stays as it is: the search finds what it holds. Of a server elsewhere only
         the samples are taken anew. Of several calls that wait for one another, one does it."""
@@ -80,17 +81,17 @@ class Leftovers:
         async with self._turn:
             kinds, self._due = self._due, set()
             if kinds:
-                await self._rewrite(is_whole="document" in kinds)
+                await self._rewrite(OF_THREADS if "thread" in kinds else NOTES, is_whole="document" in kinds)
 
-    async def _rewrite(self, *, is_whole: bool) -> None:
+    async def _rewrite(self, named: Sequence[str], *, is_whole: bool) -> None:
         with translated_errors():
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
-                found = await connection.execute(_TABLES, [LARGEST, is_whole, list(OF_THREADS)])
+                found = await connection.execute(_TABLES, [LARGEST, is_whole, list(named)])
                 tables = [row["relname"] for row in await found.fetchall()]
                 await connection.execute("SET lock_timeout = '1s'")
                 try:
                     for table in tables:
-                        named = {"name": sql.Literal(table), "table": sql.Identifier(table)}
+                        names = {"name": sql.Literal(table), "table": sql.Identifier(table)}
                         anew: LiteralString = (
                             "VACUUM (FULL, ANALYZE) {table}" if self._has_database else "ANALYZE {table}"
                         )
@@ -98,7 +99,7 @@ class Leftovers:
                             with suppress(
                                 errors.LockNotAvailable, errors.UndefinedFunction, errors.InsufficientPrivilege
                             ):
-                                await connection.execute(sql.SQL(statement).format(**named))
+                                await connection.execute(sql.SQL(statement).format(**names))
                     if self._has_database:
                         with suppress(errors.LockNotAvailable):
                             await connection.execute(_REWRITE_SAMPLES)

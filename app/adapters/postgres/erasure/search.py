@@ -1,16 +1,18 @@
 """Searches every table for what must not be there any more, in compressed states and tapes too."""
 
+import asyncio
 import json
 import re
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import ormsgpack
 import zstandard
-from psycopg import sql
+from psycopg import AsyncConnection, sql
 
 from app.adapters.postgres.audit import erase_from_audit
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.history.erasure import Found, Needles
+from domain.history.repeats import Repeats
 
 _TABLES = """
     SELECT c.table_name AS name, array_agg(c.column_name::text ORDER BY c.ordinal_position) AS columns
@@ -57,6 +59,29 @@ _PROSE: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND {ASSISTANT_PROSE} ~ %(prose)s::text GROUP BY 1
     UNION ALL SELECT 'accepted_runs', run_id, thread_id, 1 FROM accepted_runs
     WHERE workspace_id = %(workspace_id)s AND {RUN_PROSE} ~ %(prose)s::text
+"""
+
+
+# What people wrote themselves: it may be as short as a heading or a cell.
+_WRITTEN: LiteralString = """
+    SELECT 'runs' AS table, run_id, thread_id, concat_ws(chr(10), question, standalone_question) AS said FROM runs
+    WHERE workspace_id = %(workspace_id)s
+    UNION ALL SELECT 'accepted_runs', run_id, thread_id, request #>> '{turn,question}' FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s
+    UNION ALL SELECT 'feedback', run_id, NULL, comment FROM feedback WHERE workspace_id = %(workspace_id)s
+    UNION ALL SELECT 'threads', NULL, thread_id, concat_ws(chr(10), title, asked) FROM threads
+    WHERE workspace_id = %(workspace_id)s
+    UNION ALL SELECT 'set_questions', NULL, NULL, concat_ws(chr(10), question, array_to_string(answers, chr(10)))
+    FROM set_questions WHERE workspace_id = %(workspace_id)s
+"""
+
+_IS_WRITTEN_ELSEWHERE: LiteralString = """
+    SELECT said FROM unnest(%(said)s::text[]) AS said
+    WHERE EXISTS (
+        SELECT FROM documents
+        WHERE workspace_id = %(workspace_id)s AND document_id::text <> %(document_id)s
+            AND position(lower(rtrim(said, '.?!: ')) IN lower(concat_ws(chr(10), title, text))) > 0
+    )
 """
 
 
@@ -108,9 +133,29 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]
                     async for packed in cursor:
                         if holds(bytes(packed["body"]), needles):
                             found.append(Found(name, packed["run_id"], packed["thread_id"], 1))
+            found += await _find_written(connection, needles) if needles.text else []
     if named := await erase_from_audit(pool, needles.workspace_id, needles.sources, dry_run=True):
         found.append(Found("audit_log", None, None, named))
     return len(tables) + 1, found
+
+
+async def _find_written(connection: AsyncConnection[Any], needles: Needles) -> list[Found]:
+    """Return what people wrote that consists of the document's words, unless another document has them, too."""
+    repeats = await asyncio.to_thread(Repeats, needles.text)
+    values: dict[str, Any] = {"workspace_id": needles.workspace_id, "document_id": needles.ids[0]}
+    found: list[Found] = []
+    async with connection.transaction(), connection.cursor("written") as cursor:
+        await cursor.execute(_WRITTEN, values)
+        while rows := await cursor.fetchmany(1000):
+            written = [row.pop("said") or "" for row in rows]
+            repeated = await asyncio.to_thread(lambda said: [tuple(repeats.find(each)) for each in said], written)
+            found += [Found(**row, rows=1, repeated=parts) for row, parts in zip(rows, repeated, strict=True) if parts]
+    if not found:
+        return []
+    values["said"] = list({said for each in found for said in each.repeated})
+    elsewhere = {row["said"] async for row in await connection.execute(_IS_WRITTEN_ELSEWHERE, values)}
+    own = (each._replace(repeated=tuple(said for said in each.repeated if said not in elsewhere)) for each in found)
+    return [each for each in own if each.repeated]
 
 
 def match_prose(needles: Needles) -> str:

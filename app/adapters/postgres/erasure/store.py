@@ -1,5 +1,6 @@
 """Erases documents and threads from every table that holds them or quotes them."""
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -18,13 +19,20 @@ from app.adapters.postgres.queue.leases import UNFINISHED
 from app.adapters.postgres.retention import DELETE_RUNS, DELETE_STATES, DELETE_TAPES, DELETE_THREADS, THESE, delete, run
 from domain.errors import ThreadBusy, UnknownThread
 from domain.history.erasure import ERASED, Erasable, Erasure, Found, Needles, write_notice
+from domain.history.repeats import simplify_blocks
 from domain.text.blocks import plain_text
 from domain.text.sentences import split_sentences
+from domain.text.starters import make_starters
 
 SENTENCES = 40
 """Sentences that are looked for afterwards, spread over the text."""
 _SHORTEST = 25
 """Characters of a sentence that says enough to belong to one text."""
+
+_LONGEST_STARTED = 100_000
+"""Characters of a document that is read for questions to propose (app/starters.py)."""
+_KEPT = ("ids", "sources", "sentences", "tokens")
+"""What is kept of needles, besides the text, with an erasure until it ends."""
 
 _ESCAPED = re.compile(r'["\\\n\t]')
 """What JSON escapes."""
@@ -37,22 +45,26 @@ _TOKEN = re.compile(r"(?=\S*\d)[^\W_](?:\w|[.,:/-](?=\w)){4,}")
 # Of a document that was deleted before, only the id is known; what runs quoted is erased with their citations. A name
 # that another document has, too, is not this one's alone.
 _READ_DOCUMENT: LiteralString = """
-    SELECT source, text, NULL::bytea AS needles FROM (
-        SELECT document_id, text, CASE WHEN EXISTS (
+    SELECT source, text, said, NULL::bytea AS needles FROM (
+        SELECT document_id, text, concat_ws(E'\n\n', title, (
+            SELECT string_agg(value #>> '{}', E'\n\n') FROM jsonb_path_query(metadata, 'strict $.**') AS value
+            WHERE jsonb_typeof(value) IN ('number', 'string')
+        )) AS said, CASE WHEN EXISTS (
             SELECT FROM documents AS other
             WHERE other.workspace_id = document.workspace_id AND other.source = name
                 AND other.document_id <> document.document_id
         ) THEN '' ELSE name END AS source
         FROM documents AS document, unnest(array_append(former, source)) AS name WHERE workspace_id = %(workspace_id)s
         UNION ALL
-        SELECT document_id, text, '' FROM document_revisions WHERE workspace_id = %(workspace_id)s
+        SELECT document_id, text, title, '' FROM document_revisions WHERE workspace_id = %(workspace_id)s
         UNION ALL
-        SELECT document_id, '', '' FROM document_marks WHERE workspace_id = %(workspace_id)s
+        SELECT document_id, '', '', '' FROM document_marks WHERE workspace_id = %(workspace_id)s
     ) AS known
     WHERE document_id = %(id)s::text::uuid AND may_read(%(workspace_id)s, %(id)s::text, 0, %(groups)s::text[])
     UNION ALL
-    SELECT '', '', needles FROM erasures
-    WHERE workspace_id = %(workspace_id)s AND kind IN ('document', 'forgotten') AND target IN (%(id)s, md5(%(id)s))
+    SELECT '', '', '', needles FROM erasures
+    WHERE workspace_id = %(workspace_id)s AND kind IN ('document', 'left', 'forgotten')
+        AND target IN (%(id)s, md5(%(id)s))
 """
 
 # In another document; or in a conversation other than these.
@@ -141,7 +153,10 @@ _BLANK: Mapping[str, LiteralString] = {
             shown = (shown || '{{"sources": [], "corrections": []}}') - 'tools',
             request = CASE WHEN run_id = ANY(%(asked)s)
                 THEN jsonb_set(unnamed, '{{turn,question}}', to_jsonb(%(erased)s::text)) ELSE unnamed
-            END || CASE WHEN is_told THEN '{{"history": []}}'::jsonb ELSE '{{}}' END,
+            END || CASE WHEN is_told THEN jsonb_build_object(
+                'history', '[]'::jsonb,
+                'noted', coalesce(request -> 'noted', '{{}}') - '{{metadata,message_id}}'::text[]
+            ) ELSE '{{}}' END,
             ended = CASE ended ->> 'type' WHEN 'done'
                 THEN ended || jsonb_build_object('standalone_question', request #> '{{turn,question}}')
                     || CASE WHEN is_told THEN
@@ -275,12 +290,19 @@ _DELETE_THREADS: Mapping[str, LiteralString] = {
 }
 
 _NOTE: LiteralString = """
-    INSERT INTO erasures (workspace_id, kind, target, run_ids)
-    VALUES (%(workspace_id)s, %(kind)s, %(target)s, %(run_ids)s)
-    ON CONFLICT (workspace_id, kind, target) DO UPDATE SET run_ids = erasures.run_ids || excluded.run_ids
+    INSERT INTO erasures (workspace_id, kind, target, run_ids, needles)
+    VALUES (%(workspace_id)s, %(kind)s, %(target)s, %(run_ids)s, %(needles)s)
+    ON CONFLICT (workspace_id, kind, target) DO UPDATE
+    SET run_ids = erasures.run_ids || excluded.run_ids, needles = coalesce(excluded.needles, erasures.needles)
 """
 
-# Of a document that is forgotten, a digest stays; of one of which something is left, the needles.
+_SETTLE: LiteralString = """
+    UPDATE erasures SET kind = CASE WHEN %(is_left)s THEN 'left' ELSE kind END,
+        needles = CASE WHEN %(is_left)s THEN needles END
+    WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
+"""
+
+# Of a document that is forgotten, a digest stays.
 _END: LiteralString = """
     WITH ended AS (
         DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
@@ -290,14 +312,14 @@ _END: LiteralString = """
     ON CONFLICT DO NOTHING
 """
 
-_KEEP: LiteralString = """
-    UPDATE erasures SET needles = %(needles)s
-    WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
+# What was left is noted anew.
+_DROP_LEFT: LiteralString = """
+    DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = 'left' AND target = %(target)s
 """
 
 _LIST_PENDING: LiteralString = """
-    SELECT workspace_id, kind, target, run_ids FROM erasures
-    WHERE kind <> 'forgotten' AND needles IS NULL ORDER BY 1, 2, 3
+    SELECT workspace_id, kind, target, run_ids, needles FROM erasures
+    WHERE kind IN ('document', 'thread') ORDER BY 1, 2, 3
 """
 
 
@@ -318,20 +340,23 @@ class PostgresEraser:
             rows = await session.fetch(_READ_DOCUMENT, id=named, groups=groups)
         if not rows:
             return None
-        kept = [orjson.loads(zstandard.decompress(row["needles"])) for row in rows if row["needles"]]
-        texts = [row["text"] for row in rows]
-        # Headings are proposed and asked as they stand.
-        headings = _list_sentences(heading for text in texts for heading in _HEADING.findall(text))
-        sentences = [*_sample(headings), *_sample(_list_sentences(texts))]
-        tokens = [] if sentences else _sample(token[0] for text in texts for token in _TOKEN.finditer(text))
-        elsewhere = await self._find_elsewhere([*sentences, *tokens], workspace_id, document_id=named)
+        kept = [_unpack(workspace_id, named, row["needles"]) for row in rows if row["needles"]]
+        texts = list(dict.fromkeys(row["text"] for row in rows))
+        text, said = await asyncio.to_thread(_read_texts, [*texts, *(row["said"] for row in rows)], texts)
+        elsewhere = await self._find_elsewhere([*said["sentences"], *said["tokens"]], workspace_id, document_id=named)
 
         def join(name: str, more: Iterable[str]) -> tuple[str, ...]:
-            known = [each for needles in kept for each in needles[name]]
+            known = [each for needles in kept for each in getattr(needles, name)]
             return tuple(dict.fromkeys([*known, *(each for each in more if each and each not in elsewhere)]))
 
-        sources = join("sources", (row["source"] for row in rows))
-        return Needles(workspace_id, (named,), sources, join("sentences", sentences), join("tokens", tokens))
+        return Needles(
+            workspace_id,
+            (named,),
+            join("sources", (row["source"] for row in rows)),
+            join("sentences", said["sentences"]),
+            join("tokens", said["tokens"]),
+            "\n".join(dict.fromkeys(filter(None, (text, *(needles.text for needles in kept))))),
+        )
 
     async def _find_elsewhere(
         self, said: Sequence[str], within: str, thread_ids: Sequence[str] = (), document_id: str | None = None
@@ -369,7 +394,7 @@ class PostgresEraser:
                 "told": [row["run_id"] for row in told],
                 "asked": [row["run_id"] for row in told if row["is_asked"]],
                 "told_in": sorted({row["thread_id"] for row in told} | (saying_in - busy)),
-                "texts": list(needles.texts),
+                "texts": [*needles.texts, *(said for each in found if not each.run_id for said in each.repeated)],
                 "notice": write_notice(),
                 "most_asked": MOST_ASKED,
             }
@@ -389,7 +414,7 @@ class PostgresEraser:
                     # Deleting the document has added one of these.
                     if table != "revision_groups":
                         rows[table] += deleted.rowcount
-            await session.execute(_NOTE, kind="document", target=document_id, run_ids=blanking["run_ids"])
+            await session.execute(_NOTE, kind="document", target=document_id, needles=None, run_ids=blanking["run_ids"])
             if dry_run:
                 raise Rollback
         rows["audit_log"] += await erase_from_audit(self._pool, workspace_id, needles.sources, dry_run=dry_run)
@@ -414,35 +439,39 @@ class PostgresEraser:
             these = _name_threads(workspace_id, thread_ids)
             for table, statement in _DELETE_THREADS.items():
                 erasure.rows[table] = (await run(session, statement, **these)).rows
-            await session.execute(_NOTE, kind="thread", target=thread_id, run_ids=list(erasure.run_ids))
+            noted: dict[str, Any] = {"run_ids": list(erasure.run_ids), "needles": _pack(erasure.needles)}
+            await session.execute(_NOTE, kind="thread", target=thread_id, **noted)
             if dry_run:
                 raise Rollback
         return erasure
 
-    async def begin(self, workspace_id: str, document_id: str) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_NOTE, kind="document", target=document_id, run_ids=[])
+    async def begin(self, needles: Needles) -> None:
+        async with open_session(self._pool, needles.workspace_id, transaction=True) as session:
+            await session.execute(_DROP_LEFT, target=needles.ids[0])
+            noted: dict[str, Any] = {"run_ids": [], "needles": _pack(needles)}
+            await session.execute(_NOTE, kind="document", target=needles.ids[0], **noted)
 
     async def list_begun(self, workspace_id: str) -> frozenset[str]:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_LIST_BEGUN)
         return frozenset(row["run_id"] for row in rows)
 
-    async def end(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool = False) -> None:
-        kept = {"sources": needles.sources, "sentences": needles.sentences, "tokens": needles.tokens}
-        async with open_session(self._pool, needles.workspace_id) as session:
-            await session.execute(
-                _KEEP if is_left else _END,
-                kind=kind,
-                target=target,
-                needles=zstandard.compress(orjson.dumps(kept)),
-            )
+    async def settle(self, workspace_id: str, kind: Erasable, target: str, *, is_left: bool) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_SETTLE, kind=kind, target=target, is_left=is_left)
+
+    async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_END, kind=kind, target=target)
 
     async def list_pending(self) -> Sequence[tuple[Erasable, Erasure]]:
         async with open_session(self._pool, ALL_WORKSPACES) as session:
             rows = await session.fetch(_LIST_PENDING)
         return [
-            (row["kind"], Erasure(Needles(row["workspace_id"], (row["target"],)), run_ids=frozenset(row["run_ids"])))
+            (
+                row["kind"],
+                Erasure(_unpack(row["workspace_id"], row["target"], row["needles"]), run_ids=frozenset(row["run_ids"])),
+            )
             for row in rows
         ]
 
@@ -453,6 +482,29 @@ class PostgresEraser:
 def _name_threads(workspace_id: str, thread_ids: Sequence[str]) -> dict[str, Any]:
     """Return the parameters of `THESE`."""
     return {"workspaces": [workspace_id] * len(thread_ids), "thread_ids": thread_ids}
+
+
+def _pack(needles: Needles) -> bytes:
+    kept = {name: getattr(needles, name) for name in (*_KEPT, "text")}
+    return zstandard.compress(orjson.dumps(kept))
+
+
+def _unpack(workspace_id: str, target: str, packed: bytes | None) -> Needles:
+    """Read needles, which say which branches of a thread went with it. The target comes first."""
+    kept: dict[str, Any] = orjson.loads(zstandard.decompress(packed)) if packed else {}
+    ids, sources, sentences, tokens = (tuple(kept.get(name, ())) for name in _KEPT)
+    targets = tuple(dict.fromkeys([target, *ids]))
+    return Needles(workspace_id, targets, sources, sentences, tokens, kept.get("text", ""))
+
+
+def _read_texts(said: Iterable[str], texts: Sequence[str]) -> tuple[str, Mapping[str, list[str]]]:
+    """Return the words of what a document says, and a sample of its sentences, or of its numbers and codes."""
+    starters = [starter.question for text in texts for starter in make_starters(text[:_LONGEST_STARTED])]
+    # Headings are proposed and asked as they stand.
+    headings = _list_sentences(heading for text in texts for heading in _HEADING.findall(text))
+    sentences = [*_sample(headings), *_sample(_list_sentences(texts))]
+    tokens = [] if sentences else _sample(token[0] for text in texts for token in _TOKEN.finditer(text))
+    return simplify_blocks([*said, *starters]), {"sentences": sentences, "tokens": tokens}
 
 
 def _list_sentences(texts: Iterable[str]) -> list[str]:
@@ -467,4 +519,4 @@ def _list_sentences(texts: Iterable[str]) -> list[str]:
 def _sample(found: Iterable[str]) -> list[str]:
     """Return some of what was found, from all of it."""
     different = list(dict.fromkeys(found))
-    return different[:: max(1, len(different) // SENTENCES)][:SENTENCES]
+    return different[:: max(1, -(-len(different) // SENTENCES))]
