@@ -155,7 +155,7 @@ class Forgetting:
         is_left = kind == "document" and bool(erasure.found)
         erasure.found.update(await self.files.search(needles.sentences))
         # Until here another process could have gone on with what is noted; after this, it has only to end it.
-        await self.eraser.settle(needles.workspace_id, kind, target, is_left=is_left)
+        await self.eraser.settle(kind, target, needles, is_left=is_left)
         if not is_left:
             await self.files.rewrite(None)
             await self.eraser.end(needles.workspace_id, kind, target)

@@ -117,7 +117,7 @@ class Eraser(Protocol):
     async def list_begun(self, workspace_id: str) -> frozenset[str]:
         """Return the runs that have begun and not ended. They may have read what is deleted by now."""
 
-    async def settle(self, workspace_id: str, kind: Erasable, target: str, *, is_left: bool) -> None:
+    async def settle(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool) -> None:
         """Drop what was looked for, as nothing was found. The note stays until `end`. Where something of a document
         `is_left`, keep it for when erasing is repeated."""
 

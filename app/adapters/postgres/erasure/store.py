@@ -296,25 +296,21 @@ _NOTE: LiteralString = """
     SET run_ids = erasures.run_ids || excluded.run_ids, needles = coalesce(excluded.needles, erasures.needles)
 """
 
-_SETTLE: LiteralString = """
-    UPDATE erasures SET kind = CASE WHEN %(is_left)s THEN 'left' ELSE kind END,
-        needles = CASE WHEN %(is_left)s THEN needles END
+_DROP_NEEDLES: LiteralString = """
+    UPDATE erasures SET needles = NULL
     WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
 """
 
-# Of a document that is forgotten, a digest stays.
-_END: LiteralString = """
-    WITH ended AS (
-        DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
-    )
-    INSERT INTO erasures (workspace_id, kind, target, run_ids)
-    SELECT %(workspace_id)s, 'forgotten', md5(%(target)s), '{}' WHERE %(kind)s = 'document'
-    ON CONFLICT DO NOTHING
+_UNNOTE: LiteralString = """
+    DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
 """
 
-# What was left is noted anew.
-_DROP_LEFT: LiteralString = """
-    DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = 'left' AND target = %(target)s
+# Of a document that is forgotten, a digest stays.
+_END: LiteralString = f"""
+    WITH ended AS ({_UNNOTE})
+    INSERT INTO erasures (workspace_id, kind, target, run_ids)
+    SELECT %(workspace_id)s, 'forgotten', md5(%(target)s), '{{}}' WHERE %(kind)s = 'document'
+    ON CONFLICT DO NOTHING
 """
 
 _LIST_PENDING: LiteralString = """
@@ -446,19 +442,25 @@ class PostgresEraser:
         return erasure
 
     async def begin(self, needles: Needles) -> None:
+        await self._note_anew("left", "document", needles)
+
+    async def _note_anew(self, former: str, kind: str, needles: Needles) -> None:
+        noted: dict[str, Any] = {"target": needles.ids[0], "run_ids": [], "needles": _pack(needles)}
         async with open_session(self._pool, needles.workspace_id, transaction=True) as session:
-            await session.execute(_DROP_LEFT, target=needles.ids[0])
-            noted: dict[str, Any] = {"run_ids": [], "needles": _pack(needles)}
-            await session.execute(_NOTE, kind="document", target=needles.ids[0], **noted)
+            await session.execute(_UNNOTE, kind=former, target=needles.ids[0])
+            await session.execute(_NOTE, kind=kind, **noted)
 
     async def list_begun(self, workspace_id: str) -> frozenset[str]:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_LIST_BEGUN)
         return frozenset(row["run_id"] for row in rows)
 
-    async def settle(self, workspace_id: str, kind: Erasable, target: str, *, is_left: bool) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_SETTLE, kind=kind, target=target, is_left=is_left)
+    async def settle(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool) -> None:
+        if is_left:
+            await self._note_anew(kind, "left", needles)
+        else:
+            async with open_session(self._pool, needles.workspace_id) as session:
+                await session.execute(_DROP_NEEDLES, kind=kind, target=target)
 
     async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
