@@ -59,5 +59,6 @@ def _is_value(unit: Unit, wanted: frozenset[str], language: Language) -> bool:
 
 
 def _read_names(unit: Unit, language: Language) -> frozenset[str]:
-    above = [text for text in unit.context if text.startswith("#")]
-    return find_terms("\n".join((name_place(unit.source["title"], unit.source["heading_path"]), *above)), language)
+    above, path = [text for text in unit.context if text.startswith("#")], unit.source["heading_path"]
+    # Below a heading of its own, the one that its source begins with may be of a part before.
+    return find_terms("\n".join((name_place(unit.source["title"], path[: -1 if above else None]), *above)), language)

@@ -13,6 +13,7 @@ from domain.state import level_of
 from nodes.context import Ledger
 from nodes.grade.local import Features, LocalGrader, estimate_confidence, find_missing, read_features
 from nodes.reading.fitting import judge_fit
+from nodes.reading.labels import find_labelled
 from nodes.reading.scoring import score_units
 from nodes.reading.units import split_units
 from nodes.sources.fusion import blend, fuse
@@ -299,6 +300,14 @@ async def test_what_has_the_label_that_is_asked_for_is_sure(question: str, label
     scored = await score_units(question, sources, DownUnitScorer(), SCOPE)
     assert all(scored.units[place].block == scored.units[scored.labelled[0]].block for place in scored.labelled)
     assert not label or label in scored.units[scored.labelled[0]].whole
+
+
+def test_a_label_is_of_the_part_that_is_asked_about() -> None:
+    text = "## High policy\n\nDrawback: it is static.\n\n## Low policy\n\nDrawback: it is slow."
+    units = split_units(make_source(text, title="Policies") | {"heading_path": ["High policy"]})
+    assert [units[i].text for i in find_labelled("drawback of the high policy", units, "en")] == [
+        "Drawback: it is static."
+    ]
 
 
 async def test_what_is_asked_of_a_name_may_stand_below_a_heading_of_its_own(embedder: OnnxEmbedder) -> None:
