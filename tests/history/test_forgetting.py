@@ -334,7 +334,11 @@ surgeon: Dr Wendelin Zapfhahn
 | Name | Salary |\n|---|---|\n| Quentin Vosskuehler | 88120 |\n| Ludmilla Trottenbeck | 77310 |\n"""
     taken = [
         *("Dismissal of Cornelius Quakenbush", "Dr Wendelin Zapfhahn", "Was Max Moorwood fired?"),
-        *("warum ging Bürgermeister Käsebrod?", 'Agathe Klemm drinks vermouth at "Lark & Sons"'),
+        *(
+            "warum ging Bürgermeister Käsebrod?",
+            'Agathe Klemm drinks vermouth at "Lark & Sons"',
+            "Agathe drinks vermouth",
+        ),
         *("Why was Plinkadoon Vuxwell dismissed?", "What is the salary of Quentin Vosskuehler?"),
         "Quentin Vosskuehler 88120",
     ]

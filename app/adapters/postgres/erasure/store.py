@@ -20,7 +20,7 @@ from app.adapters.postgres.retention import DELETE_RUNS, DELETE_STATES, DELETE_T
 from domain.errors import ThreadBusy, UnknownThread
 from domain.history.erasure import ERASED, Erasable, Erasure, Found, Needles, write_notice
 from domain.history.repeats import simplify_blocks
-from domain.text.blocks import plain_text
+from domain.text.blocks import blank_struck, plain_text
 from domain.text.sentences import split_sentences
 from domain.text.starters import make_starters
 
@@ -506,7 +506,9 @@ def _read_texts(said: Iterable[str], texts: Sequence[str]) -> tuple[str, Mapping
     headings = _list_sentences(heading for text in texts for heading in _HEADING.findall(text))
     sentences = [*_sample(headings), *_sample(_list_sentences(texts))]
     tokens = [] if sentences else _sample(token[0] for text in texts for token in _TOKEN.finditer(text))
-    return simplify_blocks([*said, *starters]), {"sentences": sentences, "tokens": tokens}
+    # What is struck may be read along or not.
+    unstruck = map(blank_struck, texts)
+    return simplify_blocks([*said, *starters, *unstruck]), {"sentences": sentences, "tokens": tokens}
 
 
 def _list_sentences(texts: Iterable[str]) -> list[str]:
