@@ -83,7 +83,7 @@ async def document_id(services: Services) -> str:
 
 
 async def test_nothing_of_a_forgotten_document_is_left(services: Services, document_id: str) -> None:
-    first = await ask(services, QUESTION, mode="thorough")
+    first = await ask(services, QUESTION, mode="thorough", noted={"metadata": {"of": "Severance of Ottilie"}})
     assert "ninety thousand" in first["answer"]
     thread_id = first["thread_id"]
     await ask(services, "And when is lunch served in the canteen?", thread_id=thread_id, mode="thorough")

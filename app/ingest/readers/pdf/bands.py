@@ -4,6 +4,7 @@ What stands between two rules or spaces is a row, whatever the order in which it
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -72,17 +73,14 @@ def _list_slabs(runs: Sequence[Run]) -> list[_Slab]:
     return slabs
 
 
-def _join_signs(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    held: Piece | None = None
+def _join_signs(pieces: Sequence[Piece]) -> list[Piece]:
+    joined: list[Piece] = []
     for piece in pieces:
-        if held and (OPEN.search(held.text) or CLOSING.match(piece.text)):
-            held = held.join(piece)
-            continue
-        if held:
-            yield held
-        held = piece
-    if held:
-        yield held
+        if joined and (OPEN.search(joined[-1].text) or CLOSING.match(piece.text)):
+            joined[-1] = joined[-1].join(piece)
+        else:
+            joined.append(piece)
+    return joined
 
 
 def _top(slab: _Slab) -> float:
@@ -173,8 +171,10 @@ def _collide(slab: _Slab, columns: Sequence[Piece]) -> bool:
 
 
 def _find(piece: Piece, columns: Sequence[Piece]) -> int:
+    """Return the column in which the piece's middle is, or the nearest. They stand from the left, apart."""
     middle = (piece.left + piece.right) / 2
-    return min(range(len(columns)), key=lambda i: max(columns[i].left - middle, middle - columns[i].right))
+    after = min(bisect(columns, middle, key=lambda column: column.left), len(columns) - 1)
+    return min((max(after - 1, 0), after), key=lambda i: max(columns[i].left - middle, middle - columns[i].right))
 
 
 def _replace(runs: list[Run], slabs: Sequence[_Slab], cuts: Sequence[float]) -> list[Run]:
