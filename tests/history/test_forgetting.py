@@ -70,6 +70,19 @@ def keep_tables(dumped: dict[str, str]) -> dict[str, str]:
     return {name: said for name, said in dumped.items() if not name.startswith("key ")}
 
 
+async def forget(services: Services, document_id: str, *wanted: str) -> Erasure:
+    """Forget a document, and look for its id and these strings everywhere."""
+    erasure = await services.make_forgetting().forget_document("default", document_id)
+    assert not erasure.found
+    assert find(await dump(services), document_id, *wanted) == []
+    return erasure
+
+
+async def add(services: Services, name: str, text: str, workspace: str = "default") -> str:
+    report = await services.library.ingestion.add(workspace, name, text.encode())
+    return str(report.document_id)
+
+
 @pytest.fixture
 async def document_id(services: Services) -> str:
     await services.library.ingestion.add("default", "canteen.md", OTHER)
@@ -78,8 +91,7 @@ async def document_id(services: Services) -> str:
     await record_command(services.audit, "sync", "default", ["former.md"])
     report = await ingestion.add("default", "quandt.md", SECRET, moved_from=first.document_id)
     assert report.document_id == first.document_id
-    assert report.document_id is not None
-    return report.document_id
+    return str(report.document_id)
 
 
 async def test_nothing_of_a_forgotten_document_is_left(services: Services, document_id: str) -> None:
@@ -117,14 +129,11 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     }
     assert any(name.startswith("key ") for name in held)
 
-    erasure = await services.make_forgetting().forget_document("default", document_id)
-    assert not erasure.found
+    erasure = await forget(services, document_id, "quandt.md", "former.md", "eighty thousand", *SAID)
     assert erasure.searched > 20
     assert len(erasure.needles.sentences) >= 2
     assert erasure.rows["tapes"] >= 2
     after = await dump(services)
-    assert find(after, document_id, "quandt.md", "former.md", "eighty thousand", *SAID) == []
-
     assert (await ask(services, QUESTION, mode="desk"))["outcome"] == blind["outcome"] == "abstained"
     # A run that found it and did not tell of it keeps its answer, and loses its steps.
     with pytest.raises(UnknownThread):
@@ -154,11 +163,9 @@ async def test_what_never_existed_is_not_forgotten(services: Services, document_
 
 
 async def test_the_name_of_a_forgotten_document_stays_a_word_of_others(services: Services) -> None:
-    ingestion = services.library.ingestion
-    handbook = b"# Debian Handbook\n\nThe package manager apt resolves what packages depend upon by itself.\n"
-    report = await ingestion.add("default", "debian.md", handbook)
-    await ingestion.add("default", "canteen.md", OTHER)
-    assert report.document_id is not None
+    handbook = "# Debian Handbook\n\nThe package manager apt resolves what packages depend upon by itself.\n"
+    document_id = await add(services, "debian.md", handbook)
+    await add(services, "canteen.md", OTHER.decode())
     cited = await ask(services, "What does the package manager apt resolve by itself?", mode="thorough")
     assert "depend upon" in cited["answer"]
     other = await ask(services, "When does the canteen serve lunch?", thread_id="debian.md", mode="thorough")
@@ -167,10 +174,8 @@ async def test_the_name_of_a_forgotten_document_stays_a_word_of_others(services:
     await services.runs.thread_store.rename(Scope("default"), "debian.md", said)
     await services.runs.client_threads.note("default", "debian.md", {"about": said})
 
-    erasure = await services.make_forgetting().forget_document("default", report.document_id)
-    assert not erasure.found
+    await forget(services, document_id, "apt resolves")
     after = await dump(services)
-    assert find(after, report.document_id, "apt resolves") == []
     assert all(said in after[table] for table in ("feedback", "threads"))
     assert other["answer"] in after["runs"]
 
@@ -194,22 +199,7 @@ async def test_a_dry_run_erases_nothing_and_counts_what_would_go(services: Servi
 async def test_a_document_that_was_deleted_before_can_still_be_forgotten(services: Services, document_id: str) -> None:
     await ask(services, QUESTION, mode="thorough")
     await services.library.ingestion.delete("default", document_id)
-    erasure = await services.make_forgetting().forget_document("default", document_id)
-    assert not erasure.found
-    assert find(await dump(services), document_id, *SAID) == []
-
-
-async def forget(services: Services, document_id: str, *wanted: str) -> Erasure:
-    """Forget a document, and look for its id and these strings everywhere."""
-    erasure = await services.make_forgetting().forget_document("default", document_id)
-    assert not erasure.found
-    assert find(await dump(services), document_id, *wanted) == []
-    return erasure
-
-
-async def add(services: Services, name: str, text: str, workspace: str = "default") -> str:
-    report = await services.library.ingestion.add(workspace, name, text.encode())
-    return str(report.document_id)
+    await forget(services, document_id, *SAID)
 
 
 async def test_forgetting_may_be_repeated(services: Services, document_id: str) -> None:
@@ -369,10 +359,8 @@ async def test_a_copy_in_another_document_is_neither_left_nor_erased(services: S
         theirs = (await client.post("/api/chat?stream=false", json=body)).json()
     assert "whale oil" in told["answer"]
     assert "whale oil" in theirs["answer"]
-    erasure = await services.make_forgetting().forget_document("default", mine)
-    assert not erasure.found
+    await forget(services, mine)
     after = await dump(services)
-    assert find(after, mine) == []
     assert theirs["answer"] in after["runs"]
     assert told["answer"] not in after["runs"].replace(theirs["answer"], "", 1)
     assert await services.library.documents.get("beta", other) is not None
@@ -451,9 +439,7 @@ async def test_a_document_of_the_same_name_stays(services: Services) -> None:
         asking = frozenset({group})
         added = await services.library.ingestion.add("default", "a.md", text, groups=[group], asking=asking)
         ids.append(added.document_id)
-    erasure = await services.make_forgetting().forget_document("default", ids[0] or "")
-    assert not erasure.found
-    assert find(await dump(services), ids[0] or "", *SAID) == []
+    await forget(services, ids[0] or "", *SAID)
     assert [each.id for each in await services.library.documents.list("default")] == [ids[1]]
 
 
@@ -517,13 +503,12 @@ TOLD = ["safe combination", "7391 and", "Ottilie", "in the cellar"]
 
 async def ask_twice(services: Services) -> tuple[str, Done]:
     """Return the id of a document, and the second of two turns about it."""
-    report = await services.library.ingestion.add("default", "tresor.md", TRESOR)
-    await services.library.ingestion.add("default", "canteen.md", OTHER)
+    document_id = await add(services, "tresor.md", TRESOR.decode())
+    await add(services, "canteen.md", OTHER.decode())
     first = await ask(services, "What opens the Tresor?")
     assert "7391" in first["answer"]
     second = await ask(services, "And who keeps its key?", thread_id=first["thread_id"])
-    assert report.document_id is not None
-    return report.document_id, second
+    return document_id, second
 
 
 @pytest.mark.parametrize("killed_in", ["delete_document", "eraser", "files"])
@@ -635,9 +620,7 @@ async def test_branches_that_nobody_ran_are_forgotten(services: Services, docume
     for branch in (asked["thread_id"], *branches):
         await services.runs.client_threads.branch("default", "root", branch, "")
     assert find(await dump(services), document_id)
-    erasure = await services.make_forgetting().forget_document("default", document_id)
-    assert not erasure.found
-    assert find(await dump(services), document_id, *SAID) == []
+    await forget(services, document_id, *SAID)
 
 
 async def test_branches_of_a_deleted_branch_are_forgotten(services: Services, document_id: str) -> None:
