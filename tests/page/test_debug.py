@@ -155,6 +155,7 @@ async def test_a_value_of_a_saved_state_is_changed_where_it_stands(page: Page, a
     await expect(second).to_contain_text("steps took")
     # What does not answer has none: that of its last grade stands above.
     await expect(second).not_to_contain_text("confidence")
+    await expect(page.locator(".middle-pane .changes").first).to_contain_text(re.compile(r"^confidence0\.\d+ → 0"))
     # A step that does not read what is proposed for another proposes nothing of it.
     await page.goto(asked.at(f"/debug/runs/{run_id}"))
     await page.locator("[data-step=verify]").click()
@@ -253,7 +254,9 @@ async def test_a_changed_knob_is_run_on_and_stands_beside_the_run(page: Page, as
     await page.reload()
     await expect(sides).to_have_count(2)
     await page.get_by_role("link", name="Open the second").click()
-    await expect(page.locator(".summary")).to_contain_text("The run that it continues")
+    await expect(page.locator(".summary")).to_contain_text(
+        "The run that it continues, with profile.rerank.keep changed"
+    )
 
 
 async def test_a_change_is_tried_on_the_runs_that_are_listed(page: Page, asked: Asked) -> None:

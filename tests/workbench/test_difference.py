@@ -35,6 +35,12 @@ async def test_the_first_step_and_the_call_that_differ_are_named(services: Servi
     assert first["call"] is None
     assert found["compared"]["flipped"] == []
 
+    async with services.make_run_manager() as turns:
+        wanted = Replay("default", run_id=done["run_id"], after="grade", changes={"confidence": 0.2})
+        doubted, _ = await collect(await services.make_replayer(turns).run(wanted))
+    assert doubted["type"] == "done"
+    assert [change["field"] for change in (await compare(services, done, doubted))["given"]] == ["confidence"]
+
     twice = await compare(services, done, done)
     assert (twice["first"], twice["same_steps"], twice["given"]) == (None, 5, [])
     # In the same thread, whose state still holds what the first question left.

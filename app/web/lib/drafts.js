@@ -3,9 +3,6 @@
 import { address } from "./api.js";
 import { getState, setState } from "./store.js";
 
-/** Of a question. */
-export const MOST_CHARACTERS = 2000;
-
 /** @param {string | null} id */
 const name = (id) => address(`draft/${id ?? ""}`);
 

@@ -1,16 +1,12 @@
 import { Component, h } from "../vendor/preact-htm.js";
 
 /** The component, drawn again only where one of its properties has changed. @param {any} View */
-export function memo(View) {
-  return class extends Component {
-    /** @param {Record<string, unknown>} next */
-    shouldComponentUpdate(next) {
-      const { props } = (this);
-      return Object.keys(next).some((name) => next[name] !== props[name]);
-    }
+export const memo = (View) => class extends Component {
+  shouldComponentUpdate(next) {
+    return Object.keys(next).some((name) => next[name] !== this.props[name]);
+  }
 
-    render(props) {
-      return h(View, props);
-    }
-  };
-}
+  render(props) {
+    return h(View, props);
+  }
+};

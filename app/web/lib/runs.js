@@ -97,16 +97,13 @@ async function attend(run, accepted) {
     const { signal } = run.leaving;
     if (signal.aborted) changeTurn(run.key, (turn) => ({ ...turn, state: "over", waiting: "", note: { text: String(signal.reason), label: phrase("ask_again") } }));
     else if (error instanceof ApiError && error.code === "unknown_run") changeTurn(run.key, breakOff);
-    else if (error instanceof ApiError) changeTurn(run.key, (turn) => applyEvent(turn, { type: "error", ...asData(error) }));
+    else if (error instanceof ApiError) changeTurn(run.key, (turn) => applyEvent(turn, { type: "error", code: error.code, message: error.message, retryable: error.retryable }));
     else throw error;
   } finally {
     runs = runs.filter((each) => each !== run);
     announceChange(run.thread.id);
   }
 }
-
-/** @param {ApiError} error */
-const asData = ({ code, message, retryable }) => ({ code, message, retryable });
 
 /** Asks; again, for a while, where the server is about to end or to start.
  * @param {Run} run @param {Promise<void> | undefined} before */

@@ -7,26 +7,9 @@ let made = 0;
 /** @param {string} question @param {Options} options @param {string | null} [runId]
  * @returns {Turn} */
 export const makeTurn = (question, options, runId = null) => ({
-  key: `turn-${++made}`,
-  runId,
-  question,
-  options,
-  state: "working",
-  waiting: "",
-  step: "",
-  text: "",
-  cited: [],
-  read: [],
-  steps: [],
-  tools: [],
-  corrections: [],
-  restarted: "",
-  verification: null,
-  done: null,
-  error: null,
-  note: null,
-  feedback: null,
-  stopping: false,
+  key: `turn-${++made}`, runId, question, options, state: "working", waiting: "", step: "", text: "", cited: [], read: [],
+  steps: [], tools: [], corrections: [], restarted: "", verification: null, done: null, error: null, note: null,
+  feedback: null, stopping: false,
 });
 
 /** A turn as the server gives it back. One that has not ended starts empty: its events follow.

@@ -39,7 +39,8 @@ export function AssistantDialog({ item, close }) {
       <select name=${name}>${options.map(([key, text]) => html`<option key=${key} value=${key} selected=${key === (value ?? "")}>${text}</option>`)}</select></label>`;
   const asMode = ["", phrase("assistants.as_mode")];
   return html`
-    <${Dialog} title=${item ? `${title}: ${visible(item.name)}` : title} submit=${save} close=${close}>
+    <${Dialog} title=${item ? `${title}: ${visible(item.name)}` : title} submit=${save} close=${close} act=${phrase("save")} problem=${problem}
+      before=${item && html`<${Confirm} of=${visible(item.name)} act=${() => dare(() => deleteAssistant(item))} />`}>
       <label>${phrase("assistants.name")}<input name="name" required maxlength="60" defaultValue=${item?.name ?? ""} autofocus /></label>
       <label>${phrase("assistants.description")}<input name="description" maxlength="500" defaultValue=${item?.description ?? ""} /></label>
       ${select("mode", phrase("assistants.mode"), modes.map((each) => [each, each]), item?.mode ?? "standard")}
@@ -50,10 +51,6 @@ export function AssistantDialog({ item, close }) {
       ${select("length", phrase("assistants.length"), [asMode, ["brief", phrase("assistants.brief")], ["detailed", phrase("assistants.detailed")]], item?.length)}
       ${select("language", phrase("assistants.language"), [asMode, ["auto", phrase("assistants.asked")], ...languages.map((each) => [each, names.of(each) ?? each])], item?.language)}
       <label>${phrase("keys.groups")}<input name="groups" defaultValue=${item?.groups.join(", ") ?? ""} placeholder=${phrase("keys.names")} /></label>
-      <p class="wrong" role="alert">${visible(problem)}</p>
-      <p class="ends">
-        ${item && html`<${Confirm} of=${visible(item.name)} act=${() => dare(() => deleteAssistant(item))} />`}
-        <button type="button" onClick=${close}>${phrase("cancel")}</button><button type="submit" class="main">${phrase("save")}</button></p>
     <//>`;
 }
 

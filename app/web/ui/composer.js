@@ -1,5 +1,4 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
-import { MOST_CHARACTERS } from "../lib/drafts.js";
 import { phrase } from "../lib/language.js";
 import { askAll, chooseDocument, learnNames, limits, listKnown, MOST_NAMED } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
@@ -9,7 +8,10 @@ import { pickFiles } from "./drop-zone.js";
 import { icon } from "./icon.js";
 import { Modes } from "./modes.js";
 
-/** Characters of a question, as the server counts them. @param {string} draft */
+/** Characters of a question, at most, as the server counts them. */
+const MOST_CHARACTERS = 2000;
+
+/** @param {string} draft */
 const measure = (draft) => [...draft.trim()].length;
 
 /** Where questions are written. */

@@ -10,11 +10,8 @@ export function Groups({ title, groups, save, close, progress }) {
   /** @param {FormData} form */
   const submit = (form) => attempt(() => save(readNames(form.get("groups"))).then(close), setProblem);
   return html`
-    <${Dialog} title=${title} submit=${submit} close=${close}>
+    <${Dialog} title=${title} submit=${submit} close=${close} act=${phrase("save")} problem=${problem} busy=${progress}>
       <label>${phrase("keys.groups")}<input name="groups" defaultValue=${groups.join(", ")} placeholder=${phrase("keys.names")} autofocus /></label>
       <p class="soft">${phrase("readers.none")}</p>
-      ${progress && html`<p role="status">${progress}</p>`}
-      <p class="wrong" role="alert">${problem}</p>
-      <p class="ends"><button type="button" onClick=${close}>${phrase("cancel")}</button><button type="submit" class="main" disabled=${Boolean(progress)}>${phrase("save")}</button></p>
     <//>`;
 }

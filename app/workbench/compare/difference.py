@@ -82,7 +82,7 @@ class RunDifference(TypedDict):
     one: Side
     other: Side
     given: list[Change]
-    """How what the second run began with differs: question, scope, mode, knobs."""
+    """How what the second run began with differs: question, scope, mode, knobs, what was set for a branch."""
     same_steps: int
     """Steps that both took alike, before they parted."""
     first: Divergence | None
@@ -95,7 +95,8 @@ class RunDifference(TypedDict):
 def diff(one: SavedRun, other: SavedRun) -> RunDifference:
     """Compare two runs."""
     mine, theirs = _align(one, other)
-    given = describe_changes(_pick(mine[0].values), _pick(theirs[0].values))
+    begun, started = (_pick(steps[0].values, _list_given(one, other)) for steps in (mine, theirs))
+    given = describe_changes(begun, started, read_passages(one) | read_passages(other))
     first, same = _find_divergence(one, other, mine, theirs)
     sides = _describe(one), _describe(other)
     return RunDifference(
@@ -121,8 +122,14 @@ def _describe(run: SavedRun) -> Side:
     )
 
 
-def _pick(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: values[field] for field in _INPUT}
+def _list_given(*runs: SavedRun) -> set[str]:
+    """Return the fields that runs are given: the input, and what of a saved state was set for a branch."""
+    changed = [key for run in runs for key in (run.record.forked_from or {}).get("changed", ())]
+    return {*_INPUT, *(key.split(".")[0] for key in changed)}
+
+
+def _pick(values: Mapping[str, Any], fields: set[str]) -> dict[str, Any]:
+    return {field: values[field] for field in fields if field in values}
 
 
 def _align(one: SavedRun, other: SavedRun) -> tuple[Sequence[SavedStep], Sequence[SavedStep]]:

@@ -1,5 +1,5 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { address, attempt, fetchJson, request, sending } from "../../lib/api.js";
 import { useModes } from "../../lib/assistants.js";
 import { followRun, settle } from "../../lib/run-events.js";
 import { getState, say } from "../../lib/store.js";
@@ -71,7 +71,7 @@ export function Change({ trace, step, wish, done }) {
     };
     setProblem("");
     setNow("Starting…");
-    try {
+    await attempt(async () => {
       const { headers, ...rest } = sending("POST", body);
       const response = await request(`/api/threads/${encodeURIComponent(trace.thread_id)}/replay`, { ...rest, headers: { ...headers, Accept: "text/event-stream" } });
       const id = response.headers.get("X-Run-Id") ?? "";
@@ -84,9 +84,7 @@ export function Change({ trace, step, wish, done }) {
       say(failed || "The branch has ended.");
       setProblem(failed);
       done(id);
-    } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
-    }
+    }, setProblem);
     setNow("");
   };
   return html`

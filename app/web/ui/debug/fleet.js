@@ -1,10 +1,10 @@
-import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { address, attempt, fetchJson, sending } from "../../lib/api.js";
 import { useModes } from "../../lib/assistants.js";
-import { readEvents } from "../../lib/events.js";
 import { ending, money } from "../../lib/figures.js";
 import { say } from "../../lib/store.js";
 import { count, percent, short, visible } from "../../lib/text.js";
+import { useWork } from "./work.js";
 
 const SHOWN = 20;
 
@@ -16,11 +16,8 @@ export function Fleet({ since, until, text: words, where }) {
   const modes = useModes(wished.profile);
   const [wanted, setWanted] = useState(/** @type {any} */ (null));
   const [plan, setPlan] = useState(/** @type {any} */ (null));
-  const [progress, setProgress] = useState(/** @type {any} */ (null));
   const [report, setReport] = useState(/** @type {any} */ (null));
-  const [problem, setProblem] = useState("");
-  const going = useRef(/** @type {AbortController | null} */ (null));
-  useEffect(() => () => going.current?.abort(), []);
+  const { work, shown, problem, setProblem } = useWork("Replayed runs");
   // Other runs are another plan.
   useEffect(() => setPlan(null), [since, until, words, where.join()]);
 
@@ -34,35 +31,18 @@ export function Fleet({ since, until, text: words, where }) {
     };
     setProblem("");
     setReport(null);
-    try {
+    setPlan(null);
+    await attempt(async () => {
       setPlan(await fetchJson(address("/api/replays/plan"), sending("POST", body)));
       setWanted(body);
-    } catch (error) {
-      setPlan(null);
-      setProblem(/** @type {Error} */ (error).message);
-    }
+    }, setProblem);
   };
-  const run = async () => {
-    const leaving = new AbortController();
-    going.current = leaving;
-    setProgress({ done: 0, total: plan.affected });
+  const run = () => {
     setReport(null);
-    try {
-      const { headers, ...rest } = sending("POST", wanted);
-      const response = await request(address("/api/replays"), { ...rest, headers: { ...headers, Accept: "text/event-stream" }, signal: leaving.signal });
-      for await (const event of readEvents(response)) {
-        if (event.type === "progress") setProgress(event);
-        if (event.type === "error") setProblem(event.message);
-        if (event.type === "report") {
-          setReport(event.report);
-          say(`The report is there: ${event.report.changed} of ${event.report.tried} changed.`);
-        }
-      }
-    } catch (error) {
-      if (!leaving.signal.aborted) setProblem(/** @type {Error} */ (error).message);
-      else say("Stopped.");
-    }
-    setProgress(null);
+    work("/api/replays", wanted, plan.affected, ({ report }) => {
+      setReport(report);
+      say(`The report is there: ${report.changed} of ${report.tried} changed.`);
+    });
   };
   return html`
     <details class="card fleet" open=${["knob", "profile", "anew"].some((name) => wished[name])}>
@@ -74,14 +54,12 @@ export function Fleet({ since, until, text: words, where }) {
           <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wished.profile}>${visible(each)}</option>`)}</select></label>
         <label><span class="soft">Budget in dollars</span><input class="search" name="budget" type="number" min="0" step="any" placeholder="no model" /></label>
         <label class="check"><input type="checkbox" name="anew" defaultChecked=${Boolean(wished.anew)} />Only search anew</label>
-        <button type="submit" disabled=${Boolean(progress)}>Show what it would do</button>
+        <button type="submit" disabled=${Boolean(shown)}>Show what it would do</button>
       </form>
       <div role="status">${plan && html`<${Plan} plan=${plan} budget=${wanted.budget} />`}</div>
       ${plan?.affected > 0 && html`
         <div class="row">
-          ${progress ? html`<button type="button" onClick=${() => going.current?.abort()}>Stop</button>
-            <progress max=${progress.total} value=${progress.done} aria-label="Replayed runs"></progress><span class="soft">${progress.done} of ${progress.total}</span>`
-            : html`<button type="button" class="main" onClick=${run}>Replay ${count(plan.affected, "run")}</button>`}
+          ${shown ?? html`<button type="button" class="main" onClick=${run}>Replay ${count(plan.affected, "run")}</button>`}
         </div>`}
       ${problem && html`<p class="note bad" role="alert">${visible(problem)}</p>`}
       ${report && html`<${Report} report=${report} />`}

@@ -1,5 +1,5 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson } from "../../lib/api.js";
+import { address, attempt, fetchJson } from "../../lib/api.js";
 import { followRun, settle } from "../../lib/run-events.js";
 import { say } from "../../lib/store.js";
 import { decode, short, visible } from "../../lib/text.js";
@@ -56,22 +56,17 @@ export function Run({ runId }) {
       clearTimeout(timer);
       timer = setTimeout(() => load().catch(() => {}), 100);
     };
-    const attend = async () => {
-      try {
-        if ((await load()).running) {
-          await followRun(runId, hear, leaving.signal);
-          if (leaving.signal.aborted) return;
-          clearTimeout(timer);
-          await settle(load);
-          setBegun([]);
-          say("The run has ended.");
-        }
-        explain();
-      } catch (error) {
-        setProblem(/** @type {Error} */ (error).message);
+    attempt(async () => {
+      if ((await load()).running) {
+        await followRun(runId, hear, leaving.signal);
+        if (leaving.signal.aborted) return;
+        clearTimeout(timer);
+        await settle(load);
+        setBegun([]);
+        say("The run has ended.");
       }
-    };
-    attend();
+      explain();
+    }, setProblem);
     return () => leaving.abort();
   }, []);
   useEffect(() => {

@@ -37,7 +37,7 @@ export function Summary({ trace, status, again }) {
       <p class="links">
         <a href=${address(`/t/${encodeURIComponent(trace.thread_id)}`)}>Conversation</a>
         ${trace.made_by && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.made_by)}`)}>The run that made this answer</a>`}
-        ${trace.forked_from?.run_id && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.forked_from.run_id)}`)}>The run that it continues</a>`}
+        ${trace.forked_from?.run_id && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.forked_from.run_id)}`)}>The run that it continues${trace.forked_from.changed?.length ? `, with ${trace.forked_from.changed.join(", ")} changed` : ""}</a>`}
         ${/^https?:\/\//.test(traced ?? "") && html`<a href=${traced} target="_blank" rel="noreferrer">Open in LangSmith</a>`}
       </p>
     </div>`;

@@ -1,5 +1,5 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson, sending } from "../../lib/api.js";
+import { address, attempt, fetchJson, sending } from "../../lib/api.js";
 import { getState } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
 import { asFile, listSets } from "./sets.js";
@@ -68,13 +68,11 @@ function Prove({ trace }) {
   const [waiting, setWaiting] = useState(false);
   const prove = async () => {
     setWaiting(true);
-    try {
+    await attempt(async () => {
       const body = { run_id: trace.run_id, tape: "strict", workspace: getState().workspace };
       const replayed = await fetchJson(`/api/threads/${encodeURIComponent(trace.thread_id)}/replay?stream=false`, sending("POST", body));
       setResult(replayed.comparison);
-    } catch (error) {
-      setResult({ problem: /** @type {Error} */ (error).message });
-    }
+    }, (problem) => setResult({ problem }));
     setWaiting(false);
   };
   return html`

@@ -1,5 +1,5 @@
 import { html, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson, sending } from "../../lib/api.js";
+import { address, attempt, fetchJson, sending } from "../../lib/api.js";
 import { ending, money } from "../../lib/figures.js";
 import { visible } from "../../lib/text.js";
 
@@ -12,12 +12,10 @@ export function WhatIf({ runId, cost, wish }) {
   /** @param {boolean} models */
   const tryAll = async (models) => {
     setWaiting(true);
-    try {
+    await attempt(async () => {
       setTable(await fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/whatif`), sending("POST", { models })));
       setProblem("");
-    } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
-    }
+    }, setProblem);
     setWaiting(false);
   };
   const outcomes = table?.outcomes ?? [];

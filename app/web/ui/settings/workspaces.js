@@ -39,10 +39,9 @@ function New({ close }) {
   /** @param {FormData} form */
   const open = (form) => location.assign(`/?${new URLSearchParams({ workspace: String(form.get("name")) })}`);
   return html`
-    <${Dialog} title=${phrase("workspaces.new")} submit=${open} close=${close}>
+    <${Dialog} title=${phrase("workspaces.new")} submit=${open} close=${close} act=${phrase("workspaces.open")}>
       <label>${phrase("workspaces.name")}<input name="name" required pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" maxlength="64" title=${phrase("workspaces.how")} autofocus /></label>
       <p class="soft">${phrase("workspaces.how")}</p>
-      <p class="ends"><button type="button" onClick=${close}>${phrase("cancel")}</button><button type="submit" class="main">${phrase("workspaces.open")}</button></p>
     <//>`;
 }
 
@@ -63,12 +62,9 @@ function End({ workspace: { id, documents, threads }, close }) {
   };
   const touched = { documents: phrase("documents", { count: documents }), conversations: phrase("workspaces.conversations", { count: threads }) };
   return html`
-    <${Dialog} title=${phrase("workspaces.end", { name: id })} submit=${erase} close=${close}>
+    <${Dialog} title=${phrase("workspaces.end", { name: id })} submit=${erase} close=${close} act=${phrase("delete")} look="wrong" problem=${problem} busy=${progress}>
       <p>${phrase("workspaces.touches", touched)}</p>
       <label>${phrase("workspaces.type", { name: id })}<input required pattern=${id.replaceAll(".", "\\.")} autocomplete="off" autofocus /></label>
-      ${progress && html`<p role="status">${progress}</p>`}
-      <p class="wrong" role="alert">${problem}</p>
-      <p class="ends"><button type="button" onClick=${close}>${phrase("cancel")}</button><button type="submit" class="wrong" disabled=${Boolean(progress)}>${phrase("delete")}</button></p>
     <//>`;
 }
 
