@@ -344,6 +344,10 @@ surgeon: Dr Wendelin Zapfhahn
     kept = ["Overview", "the canteen serves lunch", "Nobody knows it of Max"]
     for question in kept:
         await ask(services, question, scope=canteen)
+    async with open_client(make_app(services)) as client:
+        sent = [{"role": role, "content": said} for role, said in (("user", taken[2]), ("assistant", "Yes."))]
+        body = {"model": "fast", "messages": [*sent, {"role": "user", "content": "When does the canteen open?"}]}
+        assert (await client.post("/v1/chat/completions", json=body)).status_code == 200
     await forget(services, ids[0], *taken)
     after = await dump(services)
     assert all(said in after["runs"] for said in (*kept, beside["answer"]))

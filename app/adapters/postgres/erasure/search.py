@@ -66,8 +66,9 @@ _PROSE: LiteralString = f"""
 _WRITTEN: LiteralString = """
     SELECT 'runs' AS table, run_id, thread_id, concat_ws(chr(10), question, standalone_question) AS said FROM runs
     WHERE workspace_id = %(workspace_id)s
-    UNION ALL SELECT 'accepted_runs', run_id, thread_id, request #>> '{turn,question}' FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s
+    UNION ALL SELECT 'accepted_runs', run_id, thread_id, concat_ws(chr(10), request #>> '{turn,question}', (
+        SELECT string_agg(value #>> '{}', chr(10)) FROM jsonb_path_query(request, '$.history[*].question') AS value
+    )) FROM accepted_runs WHERE workspace_id = %(workspace_id)s
     UNION ALL SELECT 'feedback', run_id, NULL, comment FROM feedback WHERE workspace_id = %(workspace_id)s
     UNION ALL SELECT 'threads', NULL, thread_id, concat_ws(chr(10), title, asked) FROM threads
     WHERE workspace_id = %(workspace_id)s
