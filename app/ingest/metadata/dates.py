@@ -20,7 +20,7 @@ _PLACEHOLDERS = frozenset({date(2013, 12, 23), date(2013, 1, 27), date(2020, 2, 
 def state_day(*written: str) -> Metadata:
     """Return the first of these dates that can be one, as metadata; none where there is none."""
     for text in written:
-        for day in _read_days(text.strip()):
+        for day in _read_days(text.strip(" <[")):  # as Org writes days
             if _EARLIEST <= day <= datetime.now(UTC).date() + timedelta(days=1) and day not in _PLACEHOLDERS:
                 return {"date": day.isoformat()}
     return {}

@@ -269,7 +269,9 @@ class _Reader:
             lines = map(_EVENT_LINE.match, re.split(r"\n(?:BEGIN|END):", event, maxsplit=1)[0].split("\n"))
             said = {line[1]: _read_value(line) for line in lines if line is not None and line[1] in _SHOWN}
             said |= {"STATUS": "CANCELLED"} if is_off else {}
+            subject, self.assembly.subject = self.assembly.subject, ""  # fields of an event are not those of a mail
             self.assembly.add_block("\n".join(f"{_SHOWN[name]}: {said[name]}" for name in _SHOWN if name in said))
+            self.assembly.subject = subject
 
     def _choose(self, forms: list[Message]) -> Message:
         """Return the richest of several forms of a text: the page, unless the plain text says much more."""

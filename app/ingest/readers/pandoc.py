@@ -55,6 +55,10 @@ _HEAP_IS_FULL = 251
 """Exit status of programs made with GHC."""
 _STATED = {"author": "author", "lang": "language", "keywords": "keywords", "description": "description"}
 """What a file says about itself, with the name under which it is kept."""
+_PUT_BEFORE = ("date", "thanks", "dedication", "abstract")
+"""What a file states apart from its text, and a reader of it sees before that."""
+_NOT_SHOWN = frozenset({"bibliography", "footer", "header", "header-includes", "section", "subtitle", "title"})
+"""What else has a place of its own, or none on a page."""
 _DECIMAL = frozenset({"DefaultStyle", "Decimal", "Example"})
 _FILES = {
     dialect: re.compile(pattern, re.MULTILINE | re.IGNORECASE)
@@ -105,6 +109,10 @@ _ADMONITIONS = frozenset({"note", "tip", "important", "warning", "caution"})
 _TAG_OF_XML = re.compile(r"<!--[\s\S]{0,5000}?-->|<[?!][^<>]*>|</?[A-Za-z][^<>]*>")
 _TAGS_OF_XML = re.compile(rf"(?:(?:{_TAG_OF_XML.pattern})\s*+){{2,}}")
 """Where a block ends and another begins."""
+_DOCBOOK_HEAD = re.compile(r"(?:\s*+<[?!][^<>]*+>)*+\s*+<\w[^<>]*+>\s*+<\w*info\b")
+_DOCBOOK_INNER = re.compile(
+    r"<abstract\b[^<>]*+>((?:(?!<abstract\b|</abstract>).)*+)</abstract>(.*?</\w*info>)", re.DOTALL
+)
 _TAG = re.compile(f"<(?P<end>/?)(?P<name>{'|'.join(MARKS)})>")
 _QUOTES = {"SingleQuote": "‘{}’", "DoubleQuote": "“{}”"}
 
@@ -123,6 +131,10 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
             defined = {*re.findall(r"\\(?:def|let|newcommand\*?\s?\{?)\s?\\([A-Za-z@]{1,50})", text)}
             text = _LATEX_DEFINED.sub(lambda found: f"\\if{str(found[1] in defined).lower()} ", text)
             text = _LATEX_TABS.sub(lambda tabs: re.sub(r"\\[=>]", " ", tabs[0]), text)
+        case "docbook":  # abstracts of chapters, which pandoc drops
+            head = _DOCBOOK_HEAD.match(text)
+            start = text.find("info>", head.end()) if head else 0
+            text = text[:start] + _DOCBOOK_INNER.sub(r"\2\1", text[start:])
         case "org":
             walk.leave_out_trees(text)
             text = f"#+OPTIONS: p:t\n{text}"  # when tasks are planned
@@ -423,10 +435,29 @@ class Walk:
         for words in filter(None, (stated if stated != first else "", " ".join(self.state(meta.get("subtitle"))))):
             self._above += 1
             self.assembly.add_heading(self._above, words)
+        self._add_front(meta, has_heading=self._above > 0 and bool(first))
         self.add(tree["blocks"])
         self.assembly.add_edges(self.edges)
         document = self.assembly.finish(title or stated, source)
         return replace(document, metadata=self._describe(meta))
+
+    def _add_front(self, meta: Node, *, has_heading: bool) -> None:
+        """Add what stands before the text and not in it, and count what else the file states in words and is dropped.
+        `has_heading` says that the text begins with one, which ends the section of an abstract."""
+        for name in _PUT_BEFORE:
+            value = meta.get(name, {"t": ""})
+            blocks = value["c"] if value["t"] == "MetaBlocks" else []
+            words = "" if blocks or (name == "date" and state_day(*self.state(value))) else ", ".join(self.state(value))
+            if blocks and has_heading:
+                self.assembly.add_heading(self._above + 1, name.capitalize())
+            elif blocks or words:
+                self.assembly.label(name.capitalize())
+            self.assembly.add_paragraph(words)
+            self.add(blocks)
+        for name in meta.keys() - {*_PUT_BEFORE, *_STATED, *_NOT_SHOWN}:
+            if meta[name]["t"] in ("MetaBlocks", "MetaInlines"):
+                letters = sum(map(str.isalnum, "".join(self.state(meta[name]))))
+                self.assembly.skip("character", f"of its {name}", letters)
 
     def name(self, meta: Node) -> str:
         """Return the title that the file states; empty where it states none."""

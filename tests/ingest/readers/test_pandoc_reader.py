@@ -185,6 +185,26 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
         ),
         ("a.adoc", "Dry.\n\n////\n= No\n////\n\nWet.\n\n////\nnever closed\n", "Dry.\n\nWet.", ""),
         ("a.tex", "Dry \\cite{knuth,lamport}.", "Dry [knuth, lamport].", ""),
+        (
+            "a.tex",
+            "\\title{T}\\date{March 2024}\\begin{document}\\maketitle\\begin{abstract}Dry.\n\nWet.\\end{abstract}"
+            "\\section{In}Rain.\\end{document}",
+            "# T\n\nDate: March 2024\n\n## Abstract\n\nDry.\n\nWet.\n\n## In\n\nRain.",
+            "",
+        ),
+        (
+            "a.dbk",
+            "<book><info><title>T</title><abstract><para>Dry.</para></abstract></info><chapter><info><title>In</title>"
+            "<abstract><para>Wet.</para></abstract></info><para>Rain.</para></chapter></book>",
+            "# T\n\n## Abstract\n\nDry.\n\n## In\n\nWet.\n\nRain.",
+            "",
+        ),
+        (
+            "a.org",
+            "#+DATE: <2024-05-01>\n#+THANKS: Ann\n#+begin_abstract\nDry.\n#+end_abstract\nWet.",
+            "Abstract: Dry.\n\nWet.",
+            "",
+        ),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
         (
             "a.org",
