@@ -712,8 +712,8 @@ def test_a_table_that_goes_on_overleaf_is_one(again: list[tuple[str, ...]], othe
     assert "Page 1" not in held
 
 
-@pytest.mark.parametrize("is_fused", [False, True])
-def test_a_cell_that_goes_on_overleaf_is_of_the_same_row(is_fused: bool) -> None:
+@pytest.mark.parametrize("kind", ["row", "fused", "merged"])
+def test_a_cell_that_goes_on_overleaf_is_of_the_same_row(kind: str) -> None:
     def page(*rows: tuple[str, ...], cut: int = -1) -> Callable[[FPDF], None]:
         def draw(pdf: FPDF) -> None:
             pdf.set_line_width(1)
@@ -722,14 +722,20 @@ def test_a_cell_that_goes_on_overleaf_is_of_the_same_row(is_fused: bool) -> None
                     pdf.text(65 + 100 * column, 113 + 20 * number, text)
             for edge in range(len(rows) + 1):
                 if edge != cut:
-                    pdf.line(60, 100 + 20 * edge, 360, 100 + 20 * edge)
+                    is_inner = kind == "merged" and 0 < edge < len(rows) and rows[edge - 1] != NAMES
+                    pdf.line(160 if is_inner else 60, 100 + 20 * edge, 360, 100 + 20 * edge)
             for edge in range(4):
                 pdf.line(60 + 100 * edge, 100, 60 + 100 * edge, 100 + 20 * len(rows))
 
         return draw
 
-    below = page(NAMES, ("", "and a van", ""), cut=1) if is_fused else page(("", "and a van", ""), ROWS[1])
+    below = page(NAMES, ("", "and a van", ""), cut=1) if kind == "fused" else page(("", "and a van", ""), ROWS[1])
+    if kind == "merged":
+        below = page(("", "12.5", "36"), ("", "13.5", "39"))
     text = read_pages(page(NAMES, ROWS[0]), below).text
+    if kind == "merged":
+        assert text.split("\n")[2:] == [f"Depot A | {n}.5 | {n * 3}" for n in (11, 12, 13)]
+        return
     assert text.startswith("Depot | Lorries | Drivers\n--- | --- | ---\nDepot A | 11.5 | 33\nDepot A | and a van |")
 
 

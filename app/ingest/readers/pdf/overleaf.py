@@ -54,9 +54,13 @@ def join_pages(pages: list[Page], contents: Sequence[range], running: RunningLin
         if last and gap == "\n":
             header = _find_header(ordered[max(0, kept - len(pages[last.page - 1].lines)) : kept]) or header
             again = next((i for i, each in enumerate(lower) if each.line.text.split("\n")[0] not in header), 0)
-            rest, names = _go_on(last.line, lower[again].line, header)
+            unnamed = _list_unnamed(lower[again:], header if again else ())
+            rest, names = _go_on(last.line, lower[again].line, header, is_unnamed=len(unnamed) > 1)
             if rest.text != lower[again].line.text or _may_follow(last.line, rest):
                 lower[again] = lower[again]._replace(line=rest)
+                for i, cells in enumerate(unnamed[1:], start=again + 1):
+                    text = join_cells([split_cells(last.line.text)[0], *cells])
+                    lower[i] = lower[i]._replace(line=replace(lower[i].line, text=text))
                 repeated.append(names)
                 repeated += [each.line.text for each in lower[:again]]
                 del lower[:again]
@@ -86,15 +90,23 @@ def _find_gap(before: PageLine, line: PageLine) -> str | None:
     return "" if re.search(r"\w-$", before.text) else " "
 
 
-def _go_on(before: PageLine, line: PageLine, header: Sequence[str]) -> tuple[PageLine, str]:
+def _list_unnamed(lines: Sequence[Placed], header: Sequence[str]) -> list[list[str]]:
+    """Return what rows at the top of a page have besides their first cell, which is empty, or the header's where no
+    rule parts it from that: it goes on from the page before."""
+    rows = (split_cells(each.line.text) for each in takewhile(lambda each: bool(each.line.columns), lines))
+    empty = {"", *(split_cells(line)[0] for line in header)}
+    return [cells[1:] for cells in takewhile(lambda cells: cells[0] in empty, rows)]
+
+
+def _go_on(before: PageLine, line: PageLine, header: Sequence[str], *, is_unnamed: bool) -> tuple[PageLine, str]:
     """Return a row overleaf, without a header that no rule parts from it, which is returned, too, and with the name of
-    the row before where it has nothing but words that go on with that row's."""
+    the row before where it and the next have none, or it has nothing but words that go on with that row's."""
     if "\n" in line.text:
         return line, ""
     cells, names = split_cells(line.text), split_cells(header[-1]) if header else []
     is_fused = len(names) == len(cells) and all(map(str.startswith, cells, names))
     cells = [cell[len(name) :].strip() for cell, name in zip(cells, names, strict=True)] if is_fused else cells
-    if not cells[0] and not any(map(is_figure, cells)):
+    if is_unnamed or (not cells[0] and not any(map(is_figure, cells))):
         cells[0] = split_cells(before.text)[0]
     return replace(line, text=join_cells(cells)), " ".join(names) if is_fused else ""
 

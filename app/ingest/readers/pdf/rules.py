@@ -230,12 +230,14 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
         longest = max((sum(len(piece.text) for piece in pieces) for pieces in held.values()), default=0)
         several = sum(count > 1 for count in Counter(row for row, _ in {(row, cell[0]) for row, cell in held}).values())
         # What a page before has begun may end with one row, at the top.
-        is_end = several and sum(run.bottom < grid.ys[0] + NEAR for run in filled) <= _ABOVE
-        if any(map(_is_stacked, held.values())) or several < (1 if is_end else 2) or longest > LONGEST_CELL:
+        is_top = sum(run.bottom < grid.ys[0] + NEAR for run in filled) <= _ABOVE
+        if any(map(_is_stacked, held.values())) or several < (1 if is_top else 2) or longest > LONGEST_CELL:
             continue
         first = min(plain, default=0)
         placed = {(row, at): grid.place(at, held[row, at], is_name=row < first) for row, at in held}
-        columns = sorted({column for cell, places in placed.items() for column in places or cell[1][:1]})
+        # What it names there may go on, too, in one empty cell beside all rows.
+        named = {0} if is_top and len(grid.ys) > 2 and grid.spans(0, len(grid.ys) - 2, 0) else set[int]()
+        columns = sorted({column for cell, places in placed.items() for column in places or cell[1][:1]} | named)
         edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
         rows: dict[int, dict[int, list[Piece]]] = {}
         for (row, span), pieces in held.items():
