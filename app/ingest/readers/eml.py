@@ -3,6 +3,7 @@
 import re
 from base64 import b64decode
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -11,6 +12,7 @@ from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import getaddresses, parsedate_to_datetime
+from itertools import groupby
 from quopri import decodestring
 
 from app.ingest.decoding import decode
@@ -73,6 +75,9 @@ _STATED = re.compile(r"[^\W\d_][^\n:：]{0,25}[:：][ \t]*(.*)")
 _MOMENT = re.compile(r"\d{4}.{0,40}\d[:.]\d\d|\d[:.]\d\d.{0,40}\d{4}")
 _HALF_OF_DAY = re.compile(r"\d\s?([ap])\.?m\b", re.IGNORECASE)
 _ANSWER = re.compile(r"^(?:[^\W\d_]{1,5}(?:\[\d{1,3}\])?[:：][ \t]*)+")
+_MARKS = re.compile(r"(?!>From )(?:> ?)++")
+"""What quotes a line. Boxes put the same sign before "From"."""
+_DEEPEST_QUOTE = 9
 _EVENT_LINE = re.compile(r"(\w+)(?:;([^:]*))?:(.*)")
 
 # The modern policy parses each header by rules whose time grows with the square of its length.
@@ -147,8 +152,12 @@ class _Mails(Assembly):
 
     level, subject, _above, _is_quoted = 1, "", "", False
 
+    def add_block(self, text: str, *, gap: str = "\n\n") -> int:
+        """Append a block, also within a quote."""
+        return self._add(text.strip("\n").rstrip(), "block") if self._containers else super().add_block(text, gap=gap)
+
     def _append(self, text: str, gap: str) -> int:
-        above, self._above = self._above, text.rpartition("\n")[2]
+        above, last = self._above, [line.lstrip("> ") for line in text.split("\n")[-2:]]
         words = _date_earlier(text, self.subject)
         is_quoted = text.startswith(">")
         if not words and is_quoted and above.endswith(":") and any(map(str.isdigit, above)):
@@ -161,6 +170,7 @@ class _Mails(Assembly):
             self.add_heading(self.level + 1, words if words == "Reply" else f"Earlier mail: {words}")
             self._containers = around
         self._is_quoted = goes_on
+        self._above = (" ".join(last) if _MOMENT.search(" ".join(last)) else last[-1]).lstrip("> ")
         return super()._append(text, "\n\n" if words else gap)
 
 
@@ -249,7 +259,24 @@ class _Reader:
         lines = [(line, line.lstrip("> \t").rstrip()) for line in _SIGNED.sub("", text).split("\n")]
         kept = [line for line, words in lines if not (words in self._said and line.startswith(">"))]
         self._said.update(words for _, words in lines if words)
-        add_plain(self.assembly, "\n".join(kept))
+        self._add_lines(kept)
+
+    def _add_lines(self, lines: Sequence[str]) -> None:
+        """Append plain text, of which lines that begin with ">" are quotes, however deep."""
+        marked: list[tuple[int, str]] = []
+        for line in lines:
+            marks = _MARKS.match(line)
+            words = line[marks.end() :] if marks else line.removeprefix(">")
+            depth = min(marks[0].count(">"), _DEEPEST_QUOTE) if marks else 0
+            marked.append((depth if words.strip() or not marked else marked[-1][0], words))
+        depth = 0
+        for wanted, run in groupby([*marked, (0, "")], lambda each: each[0]):
+            for _ in range(depth, wanted):
+                self.assembly.open_quote()
+            for _ in range(wanted, depth):
+                self.assembly.close_quote()
+            add_plain(self.assembly, "\n".join(words for _, words in run))
+            depth = wanted
 
     def _decode_block(self, block: re.Match[str]) -> str:
         """Return the words of lines in base64; none of what is no text, which is counted. Checksums are letters."""
