@@ -108,7 +108,6 @@ def make_app(
     async def run_lifespan(app: FastAPI) -> AsyncIterator[Lifespan]:
         # Resumes builds that a crash has interrupted. Not done by `open_services`: a command ends before a build does.
         services.library.tend_indexes()
-        await asyncio.to_thread(services.models.tokens.count, "")  # reads its tables while nobody waits
         async with (
             services.make_run_manager() as manager,
             RefusalLog(services.audit) as refusals,

@@ -79,12 +79,16 @@ async def _serve(
     for mistake in find_mistyped(os.environ):
         err.print(f"[yellow]{escape(mistake)}[/yellow]")
     async with open_services(settings) as services:
+        writes = services.models.chat != Models()
+        if writes:
+            # Read while nobody waits, and before what is freed again: 60 MB that without a model nobody needs.
+            await asyncio.to_thread(services.models.tokens.count, "")
         if settings.load_samples and announce is None:
             await load_samples(services)
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
         await asyncio.to_thread(read_dictionary, CORRECT_EVERYWHERE)
-        if announce is None and services.models.chat != Models() and services.library.embedder.is_local:
+        if announce is None and writes and services.library.embedder.is_local:
             await answer_once(services)
         is_local = ip_address(host).is_loopback
         is_open = services.identities.tokens is None and await services.keys.is_empty()
