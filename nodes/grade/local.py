@@ -23,6 +23,7 @@ from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.reading.choosing import Passage, choose_passages
 from nodes.reading.contrast import find_contradiction
 from nodes.reading.fitting import judge_fit, lacks_name, read_whole
+from nodes.reading.phrases import read_phrases
 from nodes.reading.questions import SEVERAL, asks_for, read_parts
 from nodes.reading.scoring import SHORTEST, ScoredUnits, choose_sources, cover, list_looked_up, score_units
 
@@ -147,7 +148,7 @@ class LocalGrader:
         others = np.delete(scored.shares, np.r_[quoted]).max(initial=0.0)
         has_figure = fit == "figure" and others < _RIVAL * scored.shares[quoted].max()
         is_sure = has_figure or (fit in ("figure", "open") and float(scored.shares[quoted].sum()) >= _SURE)
-        is_whole = has_label or not _is_part(question, scored, best[0])
+        is_whole = has_label or not _is_part(question, scored, best[0], fit)
         return confidence if is_sure and is_whole else min(confidence, UNSURE)
 
 
@@ -158,7 +159,7 @@ def _is_one_of_many(scored: ScoredUnits, quoted: Passage) -> bool:
     return first.kind == "table" or float(scored.shares[list(owners)].sum()) > _ELSEWHERE
 
 
-def _is_part(question: str, scored: ScoredUnits, quoted: Passage) -> bool:
+def _is_part(question: str, scored: ScoredUnits, quoted: Passage, fit: str) -> bool:
     """Return True for the beginning of a paragraph, list or table that leaves words of the question open: they may
     stand in the rest."""
     units, language = scored.units[quoted.first : quoted.last + 2], detect_language(question) or "en"
@@ -166,7 +167,9 @@ def _is_part(question: str, scored: ScoredUnits, quoted: Passage) -> bool:
     if behind is None or behind.source is not last.source or behind.block != last.block:
         return False
     told = frozenset[str]().union(*(find_terms(read_whole(unit), language) for unit in units))
-    return cover(scored.wanted, told) < _ACCOUNTED
+    # A figure accounts for the words that ask for one.
+    asked = read_phrases(language, "questions")["number"].search(question) if fit == "figure" else None
+    return cover(scored.wanted, told | find_terms(asked[0] if asked else "", language)) < _ACCOUNTED
 
 
 def estimate_confidence(features: Features) -> float:
