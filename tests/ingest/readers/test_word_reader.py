@@ -43,7 +43,8 @@ def define(document: WordDocument, number_id: int, *levels: tuple[str, str]) -> 
     """Define a list, with kind and pattern of each level."""
     root = document.part.numbering_part.element
     spelled = "".join(
-        f'<w:lvl w:ilvl="{i}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{pattern}"/></w:lvl>'
+        f'<w:lvl w:ilvl="{i}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{pattern}"/>'
+        '<w:rPr><w:rFonts w:ascii="Wingdings"/></w:rPr></w:lvl>'
         for i, (kind, pattern) in enumerate(levels)
     )
     abstract = f'<w:abstractNum {nsdecls("w")} w:abstractNumId="9{number_id}">{spelled}</w:abstractNum>'
@@ -56,7 +57,7 @@ def define(document: WordDocument, number_id: int, *levels: tuple[str, str]) -> 
 def test_automatic_numbers_are_shown() -> None:
     document = Document()
     define(document, 71, ("decimal", "%1."), ("decimal", "%1.%2"), ("lowerLetter", "(%3)"))
-    define(document, 72, ("decimal", "%1)"), ("bullet", "-"))
+    define(document, 72, ("decimal", "%1)"), ("bullet", "-"), ("bullet", "\uf0fe"))
     number(document, "Fees", 71, style="Heading1")
     number(document, "The fee is due.", 71, 1)
     number(document, "by card", 71, 2)
@@ -65,11 +66,12 @@ def test_automatic_numbers_are_shown() -> None:
     number(document, "It ends.", 71, 1)
     number(document, "open", 72)
     number(document, "slowly", 72, 1)
+    number(document, "done", 72, 2)
     number(document, "close", 72)
     parsed = read(document)
     assert parsed.text == (
         "# 1. Fees\n\n1.1 The fee is due.\n\n- (a) by card\n- (b) by cash\n\n"
-        "# 2. Term\n\n2.1 It ends.\n\n1. open\n   - slowly\n2. close"
+        "# 2. Term\n\n2.1 It ends.\n\n1. open\n   - slowly\n     - ☑ done\n2. close"
     )
     assert parsed.sections[-1].heading_path == ("2. Term",)
 

@@ -9,10 +9,13 @@ from docx.document import Document
 from docx.oxml.ns import qn
 
 from app.ingest.readers.assembly import spell_number
+from app.ingest.readers.symbols import spell_symbols
 
 _STEP = re.compile(r"(0|[1-9]\d{0,3})[.)]?")
 """Labels that say no more than a number. "(2)" is as it is cited."""
 _LEVELS = 9
+_TICKS = frozenset("☐☑☒✓✔✗✘")
+"""Bullets that say something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Number:
     level: int
     """Depth of the list, from 0."""
     label: str
-    """As shown, such as "1.", "4.2" or "(a)"; empty for bullets."""
+    """As shown, such as "1.", "4.2" or "(a)"; empty for bullets, unless they are boxes or ticks."""
 
     @property
     def step(self) -> int | None:
@@ -79,7 +82,7 @@ class Numbering:
                 counts[deeper] = 0
         rule = levels.get(level)
         if rule is None or rule.kind == "bullet":
-            return Number(level, "")
+            return Number(level, rule.pattern if rule and rule.pattern in _TICKS else "")
 
         def show(found: re.Match[str]) -> str:
             shown = int(found[1]) - 1
@@ -114,9 +117,11 @@ class Numbering:
 
 def _read_level(element: Any) -> tuple[int, _Level]:
     level = _integer(element.get(qn("w:ilvl"), "0"), 0)
+    kind, pattern = _value(element, "w:numFmt", "decimal"), _value(element, "w:lvlText", "")
+    font = next((each.get(qn("w:ascii"), "") for each in element.iter(qn("w:rFonts"))), "")
     return level, _Level(
-        _value(element, "w:numFmt", "decimal"),
-        _value(element, "w:lvlText", ""),
+        kind,
+        spell_symbols(pattern, font) if kind == "bullet" else pattern,
         _integer(_value(element, "w:start", "1"), 1),
         _integer(_value(element, "w:lvlRestart", ""), level),
         element.find(qn("w:isLgl")) is not None,
