@@ -40,6 +40,8 @@ _GOES_ON: Mapping[Language, re.Pattern[str]] = {
 in two, and no two more run together."""
 _MARKED = re.compile(r"(?:~~|[*_]{1,3})(?=\s|$)")
 """What closes words that are struck, in bold or in italics: it belongs to the sentence before it."""
+_NUMBER = re.compile(r"(?:\*\*)?(?:§{1,2} ?)?(?:[A-Z]\.)?\d{1,3}(?:\.\d{1,3}){0,8}(?:\.(?:\*\*)?|\*\*\.)\s+(?=\S)")
+"""What a paragraph begins with that is numbered, such as "2.1.": no sentence of its own."""
 _NEXT_WORD = re.compile(r"\s*([^\W\d_]+)")
 _LINE = re.compile(r"[^\n]+")
 
@@ -72,6 +74,8 @@ def split_paragraph(text: str, start: int, end: int, language: Language = "en") 
     # The offsets stay, so what must not be cut is replaced by as many characters that no rule cuts at.
     words = _KEPT.sub(_cover, text[start:end])
     opening = max(find_item(words), len(words) - len(words.lstrip(" \t>:")))
+    if number := _NUMBER.match(words, opening):
+        opening = number.end()
     if opening == len(words):
         yield start, end
     position = opening

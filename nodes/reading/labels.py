@@ -11,7 +11,7 @@ from domain.text.terms import find_terms
 from nodes.reading.phrases import read_patterns, read_phrases
 from nodes.reading.units import Unit
 
-_LABEL = re.compile(r"(?<!\w)([^\W\d_]{2,}|§{1,2}) ?(\d+[a-z]?|[IVXLC]+)(?![\w%]|[.,:/]\d)")
+_LABEL = re.compile(r"(?<!\w)([^\W\d_]{2,}|§{1,2}) ?(\d+(?:\.\d+)*[a-z]?|[IVXLC]+)(?![\w%]|[.,:/]\d)")
 _VALUE = re.compile(r"([^:|\n]{1,60}):[ \n]+\S")
 
 
@@ -47,7 +47,9 @@ def _read_label(question: str, language: Language) -> tuple[str, str, str]:
         return said, (label := rf"\s*\(?{number}[.)]\s"), label
     for found in _LABEL.finditer(question):
         if not found[1].isalpha() or find_terms(found[1], language):
-            return found[0], rf"{found[1]} ?{found[2]}(?!\w|[.,:]\d)", rf"{found[1]} ?\d"
+            # A number of several parts is one without the word: a clause begins with "2.3".
+            word = rf"\W{{0,3}}(?:{found[1]} ?)?" if "." in found[2] else f"{found[1]} ?"
+            return found[0], rf"{word}{re.escape(found[2])}(?!\w|[.,:]\d)", rf"{word}\d"
     return "", "", ""
 
 

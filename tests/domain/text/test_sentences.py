@@ -19,6 +19,8 @@ def pieces(text: str) -> list[str]:
         ("It costs 3.50 euros. See Fig. 3 and No. 5, e.g. today.", ["It costs 3.50 euros.", "See Fig. 3 and No. 5, e.g. today."]),
         ("He lives in the U.S. The rest do not.", ["He lives in the U.S.", "The rest do not."]),
         ("He works for the U.S. Army now.", ["He works for the U.S. Army now."]),
+        ("2.1. The fee is due. It is low.", ["2.1. The fee is due.", "It is low."]),
+        ("**2.1**. Fees are due at 2.1. It is low.", ["**2.1**. Fees are due at 2.1.", "It is low."]),
         ("The answer is no. He left.", ["The answer is no.", "He left."]),
         ('She said "It works." He nodded.', ['She said "It works."', "He nodded."]),
         ("Why? Because! Well… Good.", ["Why?", "Because!", "Well… Good."]),

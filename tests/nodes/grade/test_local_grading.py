@@ -289,11 +289,12 @@ async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbe
         ("What does Article 35 say?", "Article 35"), ("Was steht in § 7?", "§ 7"), ("What is step 1?", "1."),
         ("What is the second step of the import?", "2."), ("Was ist der zweite Schritt?", "2."),
         ("What is the spare code?", "Spare code"), ("What is the code?", ""), ("What does Article 3 say?", ""),
-        ("What does Article 35 say of boats?", ""),
+        ("What does Article 35 say of boats?", ""), ("What does clause 2.3 say?", "2.3. Fees"),
     ],
 )  # fmt: skip
 async def test_what_has_the_label_that_is_asked_for_is_sure(question: str, label: str, embedder: OnnxEmbedder) -> None:
     text = "Article 35 Leave is rare. It is granted.\n\n§ 7 Es ruht.\n\nSpare code: owl\n\n1. Run it.\n2. Check it."
+    text += "\n\n3.2. Clause 2.3 survives.\n\n2.3. Fees are due."
     sources = [make_source(text, title="Import", score=0.3, dense=0.1)]
     grade = await LocalGrader(make_unit_scorer(embedder)).grade(question, sources, scope=SCOPE)
     assert (level_of(grade.confidence) == "high") == bool(label)
