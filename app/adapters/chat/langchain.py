@@ -95,7 +95,11 @@ LONGEST_MESSAGE = 1000
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
-_AGAIN = re.compile(r"(?:retry|again) (?:in|after) (\d{1,6}(?:\.\d{1,9})?) ?(?:(ms|milli)|s)", re.IGNORECASE)
+_AGAIN = re.compile(
+    r"(?:(?:retry|again) (?:in|after) |retryDelay\W{1,9})(?:(\d{1,3}) ?h(?:ours?)?(?![a-z]),? ?)?"
+    r"(?:(\d{1,6}) ?m(?:in\w{0,4})?(?![a-z]),? ?)?(?:(\d{1,6}(?:\.\d{1,9})?) ?(?:(ms|milli)|s))?(?<=[a-z])",
+    re.IGNORECASE,
+)
 _EMPTY = "sent an empty reply"
 _ONLY_THOUGHTS = "wrote nothing but thoughts, or its server takes answers for thoughts (vLLM: --reasoning-parser)"
 _UNREAD = 8
@@ -550,7 +554,9 @@ def read_retry_after(error: Exception) -> float | None:
         seconds = float(said)
     except ValueError:
         date = email.utils.parsedate_tz(said)
-        if date is None and (named := _AGAIN.search(str(error))):
-            return float(named[1]) / (1000 if named[2] else 1)
+        # An SDK's message may leave out a body that is an array, as Google's is.
+        if date is None and (named := _AGAIN.search(f"{error} {getattr(error, 'body', '')}")):
+            hours, minutes, rest, thousandth = named.groups()
+            return 3600 * int(hours or 0) + 60 * int(minutes or 0) + float(rest or 0) / (1000 if thousandth else 1)
         return None if date is None else max(0.0, email.utils.mktime_tz(date) - time.time())
     return None if math.isnan(seconds) else max(0.0, seconds)
