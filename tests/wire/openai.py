@@ -313,8 +313,10 @@ class _Reply:
 
     def repeat(self, length: int) -> None:
         if length:
-            # Whole copies: a text that breaks off within a sentence is told as cut.
-            self.tokens = [*self.tokens, " "] * max(1, length // (len(self.tokens) + 1))
+            # Whole copies: a text that breaks off within a sentence is told as cut. With numbers: one that only repeats
+            # itself is ended.
+            copies = max(1, length // (len(self.tokens) + 1))
+            self.tokens = [token for copy in range(copies) for token in (*self.tokens, f" ({copy}) ")]
 
     def usage(self) -> Json:
         written = _TOKENS.count(self.text)
