@@ -23,6 +23,7 @@ from app.ingest.parser_process import prepare_program
 from app.ingest.readers.assembly import (
     BREAK,
     MARKS,
+    MOST_HEADERS,
     Assembly,
     clean,
     describes,
@@ -94,7 +95,33 @@ _ASCIIDOC_COLUMNS = re.compile(r"cols=\"?([^\"\]]+)")
 _MOST_COLUMNS, _MOST_SPREAD = 100, 100_000
 """Limits of a table whose cells are spread, against files that were made to grow."""
 _ORG_HEADING = re.compile(r"(\*{1,99}) (COMMENT\b)?")
-_LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
+_HEAD_ENDS = "\u2060"
+"""Stands in the first row below a header of LaTeX, of which pandoc knows but one row. `clean` drops it."""
+_MARKED_ROW = repr(_HEAD_ENDS)[1:-1]
+_LATEX_REWRITTEN = tuple(
+    (re.compile(pattern), written)
+    for pattern, written in (
+        (r"\\(begin|end)\{(?:mp)?supertabular\*?\}", r"\\\1{tabular}"),
+        (r"\\begin\{(?:wrap|SC)(figure|table)\*?\}(?:\[[^\[\]\n]{0,50}\]|\{[^{}\n]{0,50}\}){0,4}", r"\\begin{\1}"),
+        (r"\\end\{(?:wrap|SC)(figure|table)\*?\}", r"\\end{\1}\n\n"),
+        (r"\\begin\{(multicols|thebibliography)\*?\}\{[^{}\n]{0,50}\}", r"\\begin{\1}"),
+        (r"\\c(?:midrule|line)(?:\[[^\[\]\n]{0,50}\])?(?:\([^()\n]{0,50}\))?\{[^{}\n]{0,50}\}", ""),
+        (r"\\midrule(?!\s{0,99}\\(?:mid|bottom|multi|hline|add|special|row|end))", rf"\\midrule {_HEAD_ENDS} "),
+        (r"\\EUR\{([^{}\n]{0,50})\}", r"€\1"),
+    )
+)
+"""What pandoc drops or takes for text, in a form that it reads."""
+_LATEX_CELL = re.compile(r"(\\multicolumn\{\d{1,2}\})\{(?:[^{}]++|\{[^{}]*+\})*+\}(\{(?:[^{}]++|\{[^{}]*+\})*+\})")
+_LATEX_STEPS = re.compile(r"\\begin\{(algorithm|algorithmic)\*?\}(?:(?!\\begin\{\1\*?\}).)*?\\end\{\1\*?\}", re.DOTALL)
+_LATEX_STEP = re.compile(r"\\([A-Za-z]{2,20})(?![A-Za-z])")
+_BLOCKS = ["if", "for", "while", "loop", "procedure", "function"]
+_STEPS = {
+    **{name: name for name in (*_BLOCKS, "else", "repeat", "until", "return")},
+    **{f"end{name}": f"end {name}" for name in _BLOCKS},
+    **dict.fromkeys(("state", "statex", "caption"), ""),
+    "elsif": "else if", "forall": "for all", "require": "Require:", "ensure": "Ensure:",
+}  # fmt: skip
+"""What commands of algorithms print on a line of its own, before their argument."""
 _LATEX_DEFINED = re.compile(r"\\ifdefined\s{0,9}\\([A-Za-z@]{1,50})")
 _LATEX_COMMAND = re.compile(
     r"\\(?:New|Renew|Provide|Declare)DocumentCommand\s{0,9}\{?\s{0,9}(\\[A-Za-z@]{1,50})\s{0,9}\}?\s{0,9}"
@@ -126,7 +153,10 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
             text = _ASCIIDOC_INNER.sub(_join_inner, walk.leave_out_branches(text))
             text = _ASCIIDOC_TABLE.sub(_spread_cells, text)
         case "latex":
-            text = _LATEX_TABLE.sub(r"\\\1{tabular}", text)
+            for pattern, written in _LATEX_REWRITTEN:
+                text = pattern.sub(written, text)
+            text = _LATEX_CELL.sub(lambda cell: f"{cell[1]}{{l}}" + cell[2].replace("\\\\", "\\newline "), text)
+            text = _LATEX_STEPS.sub(lambda steps: _LATEX_STEP.sub(_spell_step, steps[0]), text)
             text = _LATEX_COMMAND.sub(_define, text)
             defined = {*re.findall(r"\\(?:def|let|newcommand\*?\s?\{?)\s?\\([A-Za-z@]{1,50})", text)}
             text = _LATEX_DEFINED.sub(lambda found: f"\\if{str(found[1] in defined).lower()} ", text)
@@ -144,6 +174,11 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
         return walk.read(walk.parse(text.encode(), dialect), source)
     except UnreadableDocument as error:
         return read_as_plain(source, data, dialect, error)
+
+
+def _spell_step(found: re.Match[str]) -> str:
+    words = _STEPS.get(found[1].lower())
+    return found[0] if words is None else f"\\par {words} "
 
 
 def _define(found: re.Match[str]) -> str:
@@ -569,7 +604,10 @@ class Walk:
     def _add_table(self, caption: str, head: list[Any], bodies: list[list[Any]], foot: list[Any]) -> None:
         table = Rows()
         count = 0
-        for row, is_header in _list_rows(head, bodies, foot):
+        listed = [*_list_rows(head, bodies, foot)]
+        first = next((place for place, each in enumerate(listed[: MOST_HEADERS + 1]) if _MARKED_ROW in repr(each)), 0)
+        for place, (row, is_header) in enumerate(listed):
+            is_header |= place < first
             table.open_row(is_header=is_header)
             for _, _, rows, columns, blocks in row[1]:
                 count += columns

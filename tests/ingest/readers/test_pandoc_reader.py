@@ -241,6 +241,21 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
         ),
         (
             "a.tex",
+            "\\begin{wraptable}{r}{4in}\\caption{Rigs}\\begin{tabular}{lcc}\\toprule & \\multicolumn{2}{c}{Sea} \\\\"
+            "\\cmidrule(lr){2-3} Rig & calm & wild \\\\ \\midrule A & 4 & 2 \\\\ "
+            "B & 5 & \\multicolumn{1}{p{2cm}}{3 \\\\ m}\\end{tabular}\\end{wraptable}",
+            "Rigs\n\nRig | Sea calm | Sea wild\n--- | --- | ---\nA | 4 | 2\nB | 5 | 3 m",
+            "",
+        ),
+        (
+            "a.tex",
+            "\\begin{algorithm}\\caption{Trim}\\begin{algorithmic}[1]\\If{$w > 2$}\\State reef\\ElsIf{calm} \\RETURN 1"
+            "\\EndIf\\end{algorithmic}\\end{algorithm} It costs \\EUR{45}.",
+            "Trim\n\nif $w > 2$\n\nreef\n\nelse if calm\n\nreturn 1\n\nend if\n\nIt costs €45.",
+            "",
+        ),
+        (
+            "a.tex",
             "Dry. \\boxed2{two words} \\begin{tikzpicture}\\draw (0,0);\\end{tikzpicture} \\vspace{1em}",
             "Dry.",
             "8 characters (of the file's own text), 1 drawing",
