@@ -137,6 +137,8 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> Askgraph
         # Of a proxy, or of no askgraph at all.
         said, code = {}, "http_error"
         message = f"The server answered with status {status}, and not as askgraph does. Check its address."
+        if status == 413:
+            message = "A proxy before the server takes nothing of this size: its limit (nginx: client_max_body_size)."
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, AskgraphError)
     again_in = headers.get("retry-after", "")
     return kind(

@@ -31,3 +31,9 @@ def test_an_error_is_of_the_kind_that_the_server_raised(kind: type[errors.Askgra
     assert (answered.retryable, answered.again_in) == (error.retryable, 7)
     failed = read_failure(body["error"])
     assert (type(failed).__name__, failed.code, failed.message) == (expected, error.code, error.message)
+
+
+def test_a_proxy_that_takes_no_file_of_this_size_is_told() -> None:
+    error = read_error(413, {}, b"<html><title>413 Request Entity Too Large</title>")
+    assert (type(error), error.code) == (askgraph.InputError, "http_error")
+    assert "client_max_body_size" in error.message

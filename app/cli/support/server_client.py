@@ -18,7 +18,7 @@ from askgraph.calls import Request, join_path
 from askgraph.embedded import EmbeddedService
 from askgraph.following import Following
 from domain.documents import DocumentReport
-from domain.errors import AskgraphError, InputError, NotFound, Unavailable
+from domain.errors import AskgraphError, InputError, NotFound, OversizedDocument, Unavailable
 from domain.events import Event
 from domain.library.ingestions import IngestionStatus
 from domain.scope import DEFAULT_SCOPE
@@ -89,9 +89,14 @@ class ServerClient:
         named = _leave_default({"workspace": workspace})
         content = load(file, _MOST_BYTES)
         with _as_ours():
-            [sent] = self._client.upload(
-                (file.name, content), **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
-            )
+            try:
+                [sent] = self._client.upload(
+                    (file.name, content), **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
+                )
+            except askgraph.InputError as error:
+                if error.status != 413:
+                    raise
+                raise OversizedDocument(error.message) from error
         if sent.ingestion_id is None:
             return DocumentReport(**sent.report.model_dump() if sent.report else {})
         return _read_status(sent.model_dump() | {"workspace": workspace})

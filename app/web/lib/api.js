@@ -81,10 +81,10 @@ export function upload(path, form, tell) {
     sender.upload.onprogress = (event) => tell(event.total ? event.loaded / event.total : 0);
     sender.onerror = () => reject(new ApiError(UNREACHABLE));
     sender.onload = () => {
-      const { status, response } = sender;
+      const { status, response } = sender, message = phrase(status === 413 ? "server.oversized" : "server.status", { status });
       if (status === 401) setState({ signedOut: true });
       if (status < 400 || response?.documents) resolve(response);
-      else reject(new ApiError(response?.error ?? { ...UNREACHABLE, message: phrase("server.status", { status }) }));
+      else reject(new ApiError(response?.error ?? { ...UNREACHABLE, message }));
     };
     sender.send(form);
   });
