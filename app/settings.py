@@ -221,6 +221,18 @@ class Settings(BaseSettings):
         """A key is often copied with the end of its line, which no header may hold."""
         return value.strip() if isinstance(value, str) else value
 
+    @field_validator("openai_api_key", "anthropic_api_key", "embeddings_api_key", "cohere_api_key")
+    @classmethod
+    def _check_key(cls, value: SecretStr | None) -> SecretStr | None:
+        strange = re.search(r"[^\x20-\x7e]", reveal(value) or "")
+        if strange:
+            raise PydanticCustomError(
+                "key",
+                "no key has a character like {code}, the one at place {place}: copy it anew",
+                {"code": f"U+{ord(strange[0]):04X}", "place": strange.start() + 1},
+            )
+        return value
+
     @field_validator("database_url", "pgvectorstore_url")
     @classmethod
     def _read_address(cls, value: SecretStr | None) -> SecretStr | None:

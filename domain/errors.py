@@ -302,7 +302,7 @@ class ModelUnavailable(Unavailable):
 
 
 class ModelTimeout(ModelUnavailable):
-    """The language model took too long. Try again in a moment."""
+    """The language model took too long. Try again in a moment, or raise ASKGRAPH_MODEL_TIMEOUT."""
 
 
 # Ends a judgement, never a run.

@@ -50,6 +50,7 @@ async def test_measures_and_examination_of_a_service(
     away = settings.model_copy(update={name: SecretStr(url) for name, url in nowhere.items()})
     diagnoses = {each.part: each async for each in examine(away)}
     assert "DATABASE_URL" in str(diagnoses["database"].remedy)
+    assert "refused" in diagnoses["database"].found
     assert "REDIS_URL" in str(diagnoses["cache"].remedy)
     print_diagnoses(list(diagnoses.values()))
     assert "DATABASE_URL" in capsys.readouterr().out

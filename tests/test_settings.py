@@ -96,6 +96,11 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("model_small", "gpt 5", "model_small: 'gpt 5' is no name of a language model"),
         (
+            "openai_api_key",
+            "sk-x\u200b",
+            "openai_api_key: no key has a character like U+200B, the one at place 5: copy it anew",
+        ),
+        (
             "embeddings",
             "ada",
             "embeddings: 'ada' names no model: it is local, or begins with one of multilingual, folder, package, openai",
@@ -106,7 +111,7 @@ def test_a_name_that_cannot_be_one_is_said_in_words(name: str, value: str, says:
     with pytest.raises(ConfigurationError) as raised:
         read_settings(**{name: value})
     assert raised.value.message == f"Wrong settings. {says}" + (
-        "; without this setting the default is used" * (name != "embeddings")
+        "; without this setting the default is used" * name.startswith("model")
     )
 
 

@@ -46,6 +46,12 @@ async def start_embedded(settings: Settings, *, cache: bool) -> AsyncIterator[em
         yield started
 
 
+def explain(url: str, error: DatabaseUnavailable) -> DatabaseUnavailable:
+    """Return the error with its cause, for whoever runs the service."""
+    why = " ".join(str(error.__cause__ or error).split()) or "it took too long"
+    return DatabaseUnavailable(f"The database at {show_place(url)} (DATABASE_URL): {why}")
+
+
 @asynccontextmanager
 async def connect(settings: Settings, url: str, *, vectors: bool = True) -> AsyncIterator[Database]:
     """Bring the schema of a running database up to date and open a pool of connections.
@@ -58,8 +64,7 @@ async def connect(settings: Settings, url: str, *, vectors: bool = True) -> Asyn
         try:
             problem = await find_pooler_problem(url)
         except DatabaseUnavailable as error:
-            why = " ".join(str(error.__cause__).split()) or "it took too long"
-            raise DatabaseUnavailable(f"The database at {show_place(url)} (DATABASE_URL): {why}") from error
+            raise explain(url, error) from error
         if problem:
             raise ConfigurationError(problem)
     await upgrade(url)

@@ -10,10 +10,10 @@ from app.adapters.prices import read_prices
 from app.adapters.redis.connection import RedisServer
 from app.modes import read_modes
 from app.settings import Settings, reveal
-from app.wiring.database import start_embedded
+from app.wiring.database import explain, start_embedded
 from app.wiring.identities import examine_provider
 from app.wiring.models import check_models
-from domain.errors import AskgraphError
+from domain.errors import AskgraphError, DatabaseUnavailable
 from domain.health import Diagnosis
 
 SPACE_GB = 2
@@ -66,8 +66,9 @@ async def _examine_database(url: str) -> AsyncIterator[Diagnosis]:
         async for diagnosis in monitoring.examine(url):
             yield diagnosis
     except AskgraphError as error:
+        said = explain(url, error).message if isinstance(error, DatabaseUnavailable) else error.message
         yield Diagnosis(
-            "database", error.message, "Check DATABASE_URL, the network, and whether the server accepts connections."
+            "database", said, "Check DATABASE_URL, the network, and whether the server accepts connections."
         )
 
 
@@ -78,7 +79,7 @@ async def _examine_redis(url: str) -> Diagnosis:
             return Diagnosis("cache", "answers")
         return Diagnosis(
             "cache",
-            "does not answer",
+            redis.problem,
             "Check REDIS_URL. Until then questions are answered without the cache.",
         )
     finally:

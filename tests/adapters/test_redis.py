@@ -41,6 +41,13 @@ async def test_survives_a_dropped_connection(redis_url: str, answers: RedisAnswe
     assert await answers.find(KEY) == ANSWER
 
 
+async def test_a_password_that_is_refused_is_told_as_such(redis_url: str) -> None:
+    server = RedisServer(redis_url.replace("://", "://nobody:wrong@"))
+    assert not await server.is_up()
+    assert "does not accept the password" in server.problem
+    await server.close()
+
+
 async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back(
     relay: Relay, caplog: pytest.LogCaptureFixture
 ) -> None:

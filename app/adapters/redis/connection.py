@@ -13,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 from redis.exceptions import (
     AskError,
+    AuthenticationError,
     ClusterDownError,
     ReadOnlyError,
     RedisClusterException,
@@ -120,6 +121,8 @@ class RedisServer:
         self._pause_seconds = pause_seconds
         self._paused_until = 0.0
         self._gone = False
+        self.problem = "does not answer"
+        """Why the last call failed that did."""
 
     async def close(self) -> None:
         """Close the connections."""
@@ -149,9 +152,12 @@ class RedisServer:
                 if isinstance(error, ResponseError) and not isinstance(error, AWAY):
                     logger.warning("Redis refuses a call: %s", error)
                     return None
+                reason = str(error) or type(error).__name__
+                self.problem = f"does not answer: {reason}"
+                if any(isinstance(each, AuthenticationError) for each in (error, error.__cause__, error.__context__)):
+                    self.problem = f"does not accept the password or name of REDIS_URL, or misses them: {reason}"
                 if not self._gone:
-                    reason = str(error) or type(error).__name__
-                    logger.warning("Redis does not answer; continuing without it: %s", reason)
+                    logger.warning("Redis %s; continuing without it", self.problem)
                 self._gone = True
                 self._paused_until = time.monotonic() + self._pause_seconds
                 return None
