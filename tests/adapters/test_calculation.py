@@ -206,6 +206,7 @@ def test_records_are_the_rows_of_one_table() -> None:
     assert relation.rows == (("Falke", 1200, "red", None), ("Amsel", 80, None, 2))
     assert text[slice(*relation.spans[1])].startswith("Amsel:")
     assert read_relations("Do this:\n- Note: never alone\n- Time: at night") == ()
+    assert read_relations("City | Units\n--- | ---\nKiel | 3\n... | ...\nOslo | 4") == ()  # not all are shown
 
 
 def test_how_many_of_what_a_row_is_called_is_what_the_row_says() -> None:

@@ -22,6 +22,9 @@ _ITEM = re.compile(r"[-*+][ \t]+(?P<key>[^:\n]{1,200}):[ \t]+(?P<value>.*)")
 _MARKUP = re.compile(r"\*\*|`|<br ?/?>|!?\[(?P<label>[^\]\n]{0,200})\]\([^)\n]{0,500}\)")
 _BLANK = frozenset(("", "-", "–", "—", "n/a", "na", "n.a.", "n.m.", "nm", "null", "none", "..", "...", "…"))
 
+_LEFT_OUT = frozenset(("..", "...", "…", "⋮"))
+"""Cells of a row that stands for those that are not shown: nothing is computed with a table that has one."""
+
 _NUMBER = re.compile(
     r"(?P<open>\()?(?P<sign>[-+−–]?)[ ]?(?P<before>[$€£¥]|[A-Z]{3} )?[ ]?(?P<sign2>[-−–]?)"
     r"(?P<digits>\d[\d.,'’\u00a0\u202f]{0,30}|[.,]\d{1,15})(?P<power>[eE][-+]?\d{1,3})?"
@@ -185,7 +188,7 @@ def _read_table(text: str, block: Block, heading: str) -> Iterator[Relation]:
     caption = [heading, " ".join(line.strip() for line in above if not is_row(line) and not is_rule(line))]
     spans = [span for span in block.parts if is_row(text[slice(*span)]) and not is_rule(text[slice(*span)])]
     cells = [split_cells(text[start:end]) for start, end in spans]
-    if not cells:
+    if not cells or any(_LEFT_OUT.issuperset(row) for row in cells):
         return
     width = max(map(len, [*headers, *cells]))
     missing = width - max(map(len, headers), default=0)

@@ -184,7 +184,8 @@ def _join_slides(body: etree._Element) -> None:
 
 
 def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
-    """Add each sheet as a section. Cells show what they show in the sheet; one over several rows is said in each."""
+    """Add each sheet as a section. Cells show what they show in the sheet; one over several rows is said in each, and
+    so is one over several columns that the row above fills."""
     count = 0
     for table in body.iterchildren(f"{_TABLE}table"):
         assembly.add_heading(1, table.get(f"{_TABLE}name", ""))
@@ -196,9 +197,11 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
                 assembly.leave_out("".join(map(str, row.itertext())), "in a hidden row")
                 continue
             cells: list[str] = []
+            over_columns: list[tuple[int, int]] = []
             for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
                 shown = squeeze(" ".join(map(_read_words, cell.iterchildren(f"{_TEXT}p")))) or _read_value(cell)
                 times = _read_number(cell, _REPEATED)
+                over_columns.append((len(cells), _read_number(cell, f"{_TABLE}number-columns-spanned")))
                 check_cells(count + times if shown else 0)
                 for _ in range(times if shown else min(times, _MOST_REPEATS)):
                     left, said = spanned.pop(len(cells), (0, ""))
@@ -208,6 +211,12 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
                     elif (over := _read_number(cell, f"{_TABLE}number-rows-spanned")) > 1:
                         spanned[len(cells)] = over - 1, said
                     cells.append(said)
+            for start, width in over_columns if sum(map(bool, cells)) > 1 else ():
+                named = rows[-1][start : start + width] if rows else []
+                is_named = len(named) == width and all(named)
+                for column in range(start + 1, min(start + width, len(cells)) if is_named else 0):
+                    cells[column] = cells[start]
+                    spanned |= {column: spanned[start]} if start in spanned else {}
             for column in hidden:
                 if column < len(cells) and cells[column]:
                     assembly.leave_out(cells[column], "in a hidden column")

@@ -980,6 +980,7 @@ def test_an_opendocument_sheet_shows_its_cells() -> None:
         write("secret", visibility="collapse"),
         write('|table:number-columns-repeated="1000"', **{"number-rows-repeated": "1000000"}),
         write("Town", "People", "mm"),
+        write('Oslo|table:number-columns-spanned="2"', "", "4"),
         write("Kiel", "246 601", "3", **{"number-rows-repeated": "150"}),
     ]
     edges = "<style:master-page><style:footer><text:p>Page <text:page-number>1</text:page-number></text:p>"
@@ -989,7 +990,7 @@ def test_an_opendocument_sheet_shows_its_cells() -> None:
     assert document.text.split("\n\n") == [
         "# May",
         "Pump | Part | mm\n--- | --- | ---\nP-7 | Belt A | 1,5\nP-7 | Valve | 2",
-        "Town | People | mm\n--- | --- | ---" + "\nKiel | 246 601 | 3" * 150,
+        "Town | People | mm\n--- | --- | ---\nOslo | Oslo | 4" + "\nKiel | 246 601 | 3" * 150,
         "Page header: Ask the porter.",
     ]
     assert document.unseen_words == 1

@@ -91,6 +91,12 @@ def test_a_header_that_is_set_off_is_a_header() -> None:
 
 def test_merged_cells_keep_the_columns_and_say_their_value_in_each_row() -> None:
     document = Document()
+    rota = document.add_table(rows=2, cols=3)
+    for place, text in enumerate(("Ward", "Monday", "Tuesday", "Eyes", "Dr Cole", "")):
+        rota.cell(place // 3, place % 3).paragraphs[0].add_run(text).bold = place < 3
+    rota.cell(1, 1).merge(rota.cell(1, 2))
+    assert read(document).text.endswith("Eyes | Dr Cole | Dr Cole")
+    document = Document()
     table = document.add_table(rows=3, cols=2)
     for place, text in enumerate(("Rain", "May", "", "June", "all of it", "")):
         table.cell(place // 2, place % 2).text = text

@@ -232,7 +232,9 @@ class _Reader:
                 rows, headers, kept = [], 0, 0
                 self._add_blocks(inner[0])
                 continue
-            spelled, is_whole = self._spell_row(row, rows[-1] if rows else [], width)
+            is_header = row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
+            repeats = is_header or (len(rows) > 0 and (headers > 0 or is_set_off))
+            spelled, is_whole = self._spell_row(row, rows[-1] if rows else [], width, repeats=repeats)
             cells += len(spelled)
             check_cells(cells)
             width = max(width, len(spelled))
@@ -242,7 +244,6 @@ class _Reader:
                 for part in spelled[0].split(BREAK * 2):
                     self.assembly.add_paragraph(part)
             elif any(spelled):
-                is_header = row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
                 if len(rows) == kept > 0 and (is_header or _is_set_off(row) or len(spelled) != len(rows[0])):
                     rows, headers, kept = [], 0, 0  # it has a header of its own, or none
                 headers += is_header and headers == len(rows)
@@ -264,21 +265,21 @@ class _Reader:
             self.assembly.add_table(spelled, headers=headers)
         return rows[:headers]
 
-    def _spell_row(self, row: Any, above: list[str], width: int) -> tuple[list[str], bool]:
-        """Return the row's cells, and True if there is one that spans the whole width of a wider table, or of a box."""
+    def _spell_row(self, row: Any, above: list[str], width: int, *, repeats: bool = False) -> tuple[list[str], bool]:
+        """Return the row's cells, and True if there is one that spans the whole width of a wider table, or of a box.
+        One that spans columns beside others `repeats` what it says in each."""
         stated = row.find(qn("w:trPr"))
         before = 0 if stated is None else _read_number(stated, "w:gridBefore")
         spelled = [""] * before
-        count = 0
-        for cell in _list_cells(row):
+        cells = [*_list_cells(row)]
+        for cell in cells:
             properties = cell.find(qn("w:tcPr"))
             merged = None if properties is None else properties.find(qn("w:vMerge"))
             span = 1 if properties is None else _read_span(properties)
             continues = merged is not None and merged.get(qn("w:val")) != "restart"
             text = above[len(spelled)] if continues and len(spelled) < len(above) else self._spell_cell(cell)
-            spelled += [text, *[""] * (span - 1)]
-            count += 1
-        return spelled, count == 1 and not before and len(spelled) >= width
+            spelled += [text, *[text if repeats and len(cells) > 1 else ""] * (span - 1)]
+        return spelled, len(cells) == 1 and not before and len(spelled) >= width
 
     def _spell_cell(self, cell: Any) -> str:
         # White letters on the colour that a table's style has for its header are common, and cannot be told apart.
