@@ -62,6 +62,7 @@ from nodes.writing.quoting import count_words, head_quotes, render_quote
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, discard, find_abstention, finish_turn
 
 _EMPTY = "The language model wrote no word."
+_RECITED = "The language model repeated its instructions."
 _OVERRULED = "The language model found no answer in sources that probably hold one."
 
 PROMPT = """You answer a question from numbered sources, and from nothing else.{today}
@@ -120,6 +121,15 @@ which the sources show a part, a list of all documents or entries of a kind, the
 """
 FUNCTIONS = ", what a function of another system returns ({names})"
 """Added while something may still be searched for, or looked up with tools."""
+
+_INSTRUCTIONS = frozenset(
+    sentence.rstrip(".:;?")
+    for part in re.split(r"\{\w+\}|(?<=[.:;?])\s(?:- )?|\n- ", PROMPT + OFFER)
+    if len((sentence := " ".join(strip_markers(part).split())).split()) >= 8
+)
+"""Sentences of the prompt, of so many words that no answer has them by chance."""
+_SOURCE_TAG = re.compile(r"\W*<source number=")
+"""The beginning of an answer that is written as one of its sources."""
 
 _TAIL = 400
 _BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]] [^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\Z")
@@ -380,6 +390,8 @@ async def _write_with_model(
         if is_overruled:
             raise UnsupportedAnswer(_OVERRULED)
         abstained = len(writer.text)
+    if not abstained and _recites(writer.text[len(opening) :], sources):
+        raise UnsupportedAnswer(_RECITED)
     full = [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]
     if not abstained and state["level"] in ("high", "medium"):
         body = writer.text[len(opening) :]
@@ -443,6 +455,14 @@ def _strays(text: str, state: GenerateInput, sources: Sequence[Source]) -> bool:
     held = "\n".join(part for source in sources for part in (source["title"], *source["heading_path"], source["text"]))
     strange = len(words) >= _STRANGE and words.isdisjoint(content_words(f"{held}\n{state['standalone_question']}"))
     return strange and detect_language(said) == detect_language(held)
+
+
+def _recites(text: str, sources: Sequence[Source]) -> bool:
+    """Return True for a text that is written as a source, or has a sentence of the prompt that no source has."""
+    said = " ".join(strip_markers(text).split())
+    recited = [sentence for sentence in _INSTRUCTIONS if sentence in said]
+    held = " ".join(" ".join(source["text"] for source in sources).split()) if recited else ""
+    return _SOURCE_TAG.match(text) is not None or any(sentence not in held for sentence in recited)
 
 
 def _says_nothing(text: str) -> bool:
