@@ -56,8 +56,10 @@ OF_ONE = {
 
 NO_IDS = {
     "graph_id", "input.messages[].id", "key_id", "values.messages[].id", "values[].messages[].id",
+    "post /langgraph/threads/{thread_id}/commands id",
 }  # fmt: skip
-"""Modes, names that a client's messages have within a request, and keys, which are of no workspace."""
+"""Modes, names that a client's messages have within a request, keys, which are of no workspace, and a client's own
+number for a command."""
 
 # A question for requests whose body in the matrix is about something else.
 BODIES: dict[str, dict[str, Any]] = {
@@ -109,7 +111,8 @@ def list_places() -> Iterator[tuple[str, str, str, str]]:
                 places += [("body", name) for name in list_fields(content["schema"])]
             for part, name in dict.fromkeys(places):
                 kind = OF_ONE.get((f"{method} {path}", name)) or KINDS.get(re.split(r"[.]", name)[-1])
-                looks_like = re.search(r"(\b|_)ids?$", name) and name not in NO_IDS
+                is_none = NO_IDS & {name, f"{method} {path} {name}"}
+                looks_like = re.search(r"(\b|_)ids?$", name) and not is_none
                 if kind or looks_like:
                     yield f"{method} {path}", part, name, kind or "unknown"
 
