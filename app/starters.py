@@ -14,7 +14,7 @@ from domain.library.where import Where
 from domain.ports.documents import DocumentStore
 from domain.profile import Profile
 from domain.scope import Scope
-from domain.text.starters import Starter, make_starters
+from domain.text.starters import LONGEST_READ, Starter, make_starters
 from nodes.context import Context
 
 MOST = 3
@@ -23,8 +23,6 @@ _READ = 8
 """Documents that are read, the newest. Chosen: of some nothing can be asked."""
 _TRIES = 4
 """Questions of a document that are tried. Chosen: each takes as long as an answer without a model."""
-_LONGEST = 100_000
-"""Characters of a document that is read for the sake of a question."""
 _REMEMBERED = 256
 
 _ANYWHERE = Where.parse('path >= ""')
@@ -56,7 +54,7 @@ class Starters:
                 # Folders are no bounds to what is filtered.
                 newest = await self.documents.browse(replace(scope, where=_ANYWHERE), View(order="newest", limit=_READ))
                 for document in newest.documents:
-                    if len(found) < MOST and document.characters <= _LONGEST:
+                    if len(found) < MOST and document.characters <= LONGEST_READ:
                         found += await self._find_of(document, scope, found, make_context)
                 self._known.pop(scope, None)
                 self._known[scope] = fingerprint, found

@@ -15,6 +15,8 @@ from domain.text.languages import Language, detect_language, fold, read_file, re
 from domain.text.sentences import split_block
 from domain.text.tables import is_row, is_rule, split_cells
 
+LONGEST_READ = 100_000
+"""Characters of a document that is read for the sake of a question."""
 _LONGEST = 90
 """Characters of a question. Chosen: one line of the page."""
 _LONGEST_SENTENCE = 300

@@ -384,17 +384,17 @@ async def _write_with_model(
         opening = ""
         prose.feed(held)
     uncited = prose.finish()
-    if not strip_markers(writer.text[len(opening) :]).strip():
+    body = writer.text[len(opening) :]
+    if not strip_markers(body).strip():
         raise UnsupportedAnswer(_EMPTY)
-    if not abstained and not writer.citations and _says_nothing(writer.text[len(opening) :]):
+    if not abstained and not writer.citations and _says_nothing(body):
         if is_overruled:
             raise UnsupportedAnswer(_OVERRULED)
         abstained = len(writer.text)
-    if not abstained and _recites(writer.text[len(opening) :], sources):
+    if not abstained and _recites(body, sources):
         raise UnsupportedAnswer(_RECITED)
     full = [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]
     if not abstained and state["level"] in ("high", "medium"):
-        body = writer.text[len(opening) :]
         is_fragment = bool(full) and not _ENDS.search(body)
         # What is computed, code, and what documents there are is not cited.
         is_own = bool(list_arithmetic(state["work"]) or state["outline"]) or "```" in body

@@ -58,6 +58,11 @@ def share_names(question: str, text: str) -> float:
     return sum(name.search(folded) is not None for name in names) / len(names)
 
 
+def has_names(question: str) -> bool:
+    """Return True for a question that names something."""
+    return bool(_list_names(question))
+
+
 def read_whole(unit: Unit) -> str:
     """Return what a unit says, with the names of its place."""
     source = unit.source

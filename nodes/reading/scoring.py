@@ -20,7 +20,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms, has_address, weigh_query_terms
-from nodes.reading.fitting import find_left_out, has_figure, has_span, is_under, read_whole, share_names
+from nodes.reading.fitting import find_left_out, has_figure, has_names, has_span, is_under, read_whole, share_names
 from nodes.reading.labels import find_labelled
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
@@ -116,7 +116,7 @@ async def score_units(
 def _list_under(question: str, units: Sequence[Unit], log_odds: Vector) -> list[int]:
     """Return the places of the units below the heading that says what is asked of a name, where the best unit has only
     the name: the warranty of the WS-400 stands under "Warranty", whether or not the station is named there."""
-    if not units or share_names(question, "") == 1:
+    if not units or not has_names(question):
         return []
     best, language = units[int(log_odds.argmax())], detect_language(question) or "en"
     left_out = find_left_out(question, [best], units, language)

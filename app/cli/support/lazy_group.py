@@ -26,7 +26,7 @@ class _Commands(Mapping[str, Any]):
         return len(self._modules)
 
 
-FORMER = {
+_FORMER = {
     "cache": "GET /api/cache",
     "failures": "askgraph runs --failed",
     "feedback": "askgraph eval DIR --rated 30d",
@@ -57,7 +57,7 @@ def make_group(rooms: Mapping[str, ModuleType]) -> type[TyperGroup]:
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             """Find the command. One of 1.0.0 that is no more says what there is instead."""
-            if args and (heir := FORMER.get(args[0])):
+            if args and (heir := _FORMER.get(args[0])):
                 ctx.fail(f"'{args[0]}' is no command since 1.1.0: use `{heir}`.")
             return super().resolve_command(ctx, args)
 

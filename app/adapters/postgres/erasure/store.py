@@ -22,15 +22,13 @@ from domain.history.erasure import ERASED, Erasable, Erasure, Found, Needles, wr
 from domain.history.repeats import simplify_blocks
 from domain.text.blocks import blank_struck, plain_text
 from domain.text.sentences import split_sentences
-from domain.text.starters import make_starters
+from domain.text.starters import LONGEST_READ, make_starters
 
 SENTENCES = 40
 """Sentences that are looked for afterwards, spread over the text."""
 _SHORTEST = 25
 """Characters of a sentence that says enough to belong to one text."""
 
-_LONGEST_STARTED = 100_000
-"""Characters of a document that is read for questions to propose (app/starters.py)."""
 _KEPT = ("ids", "sources", "sentences", "tokens")
 """What is kept of needles, besides the text, with an erasure until it ends."""
 
@@ -501,7 +499,7 @@ def _unpack(workspace_id: str, target: str, packed: bytes | None) -> Needles:
 
 def _read_texts(said: Iterable[str], texts: Sequence[str]) -> tuple[str, Mapping[str, list[str]]]:
     """Return the words of what a document says, and a sample of its sentences, or of its numbers and codes."""
-    starters = [starter.question for text in texts for starter in make_starters(text[:_LONGEST_STARTED])]
+    starters = [starter.question for text in texts for starter in make_starters(text[:LONGEST_READ])]
     # Headings are proposed and asked as they stand.
     headings = _list_sentences(heading for text in texts for heading in _HEADING.findall(text))
     sentences = [*_sample(headings), *_sample(_list_sentences(texts))]

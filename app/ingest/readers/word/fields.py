@@ -68,14 +68,12 @@ def fill_controls(document: Document) -> None:
 def complete_fields(document: Document, assembly: Assembly, *, is_described: bool) -> None:
     """Write the results of fields that have none: numbers, properties, what a bookmark marks. Others get a sign, and
     are counted. What a file without properties of its own is said to have counts for nothing (`is_described`)."""
-    fields = document.element.body.iter(qn("w:fldSimple"), qn("w:fldChar"))
+    body = document.element.body
+    if next(body.iter(qn("w:fldSimple"), qn("w:fldChar")), None) is None:
+        return
     properties = _read_properties(document) if is_described else {}
-    for is_reference in (
-        (False, True) if next(fields, None) is not None else ()
-    ):  # what a reference repeats has its numbers then
-        nodes = [
-            each for each in document.element.body.iter(*_TAGS) if next(each.iterancestors(FALLBACK), None) is None
-        ]
+    for is_reference in (False, True):  # what a reference repeats has its numbers then
+        nodes = [each for each in body.iter(*_TAGS) if next(each.iterancestors(FALLBACK), None) is None]
         _complete(nodes, _Results(_read_marked(nodes), properties, is_reference=is_reference), assembly)
 
 

@@ -117,6 +117,9 @@ class _Reader:
     def add_comments(self) -> bool:
         """Add what readers have noted, each after their name and what it is about, at the end: it is no part of that.
         Return True if there is any."""
+        comments = [*self._document.comments]
+        if not comments:
+            return False
         about: dict[str, str] = {}
         opened: set[str] = set()
         for each in self._document.element.body.iter(*_ABOUT, qn("w:t")):
@@ -128,7 +131,7 @@ class _Reader:
             else:
                 about |= {name: (about.get(name, "") + (each.text or ""))[:_LONGEST_QUOTE] for name in opened}
         said: list[str] = []
-        for comment in self._document.comments:
+        for comment in comments:
             quoted = squeeze(about.get(str(comment.comment_id), ""))
             head = f"Comment{f' by {comment.author}' * bool(comment.author)}{f' on “{quoted}”' * bool(quoted)}"
             words = squeeze(" ".join(map(self.words.spell, comment._comment_elm.iter(qn("w:p")))))
