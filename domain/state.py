@@ -168,7 +168,7 @@ class WorkCall(TypedDict):
     name: str
     arguments: dict[str, Any]
     problem: str
-    """Why the arguments could not be read; empty where they could."""
+    """Why it could not be done; empty where it could."""
     result: str
     """What the tool says; empty until it has run, and where it brings sources alone."""
     sources: list[int]

@@ -52,7 +52,7 @@ from nodes.prompting.messages import (
     write,
 )
 from nodes.step import SPEAKS, Step
-from nodes.use_tool.calculate import list_arithmetic
+from nodes.use_tool.toolbox import list_results
 from nodes.wording.notices import wording_of
 from nodes.writing.claims import find_ordering
 from nodes.writing.missing import list_missing
@@ -396,8 +396,8 @@ async def _write_with_model(
     full = [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]
     if not abstained and state["level"] in ("high", "medium"):
         is_fragment = bool(full) and not _ENDS.search(body)
-        # What is computed, code, and what documents there are is not cited.
-        is_own = bool(list_arithmetic(state["work"]) or state["outline"]) or "```" in body
+        # What is computed or listed, code, and what documents there are is not cited.
+        is_own = bool(list_results(state["work"], sources) or state["outline"]) or "```" in body
         is_uncited = not (writer.citations or profile.verify or is_own)
         if is_uncited or is_fragment or _strays(body, state, sources):
             raise UnsupportedAnswer()
@@ -513,7 +513,7 @@ def _write_prompt(
             pictures,
             state["outline"],
             offer,
-            list_arithmetic(state["work"]),
+            list_results(state["work"], sources),
         ),
     ]
 

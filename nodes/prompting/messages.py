@@ -99,17 +99,17 @@ def ask_about(
     pictures: Sequence[Picture] = (),
     outline: Sequence[str] = (),
     offer: Shown | None = None,
-    computed: Sequence[str] = (),
+    results: Sequence[str] = (),
 ) -> Message:
     """Return the user message that shows the sources, pictures of their pages, the outline of the document that they
-    are from, what was computed from them and what may be asked for, and then asks the question. What changes stands
+    are from, what tools returned besides and what may be asked for, and then asks the question. What changes stands
     behind what stays, which providers then know from the last call."""
     asked = ask(
-        "{sources}\n\n{pictures}{outline}{computed}{offer}Question: {question}",
+        "{sources}\n\n{pictures}{outline}{results}{offer}Question: {question}",
         sources=show_sources(sources, label),
         pictures=name_pictures(pictures, sources),
         outline=write("All sections of the document:\n{lines}\n\n", lines="\n".join(outline)) if outline else "",
-        computed=write("Computed for this question:\n{lines}\n\n", lines="\n\n".join(computed)) if computed else "",
+        results=write("Found with tools besides:\n{lines}\n\n", lines="\n\n".join(results)) if results else "",
         offer=offer or "",
         question=question,
     )
@@ -211,7 +211,8 @@ def fit_sources(
     sizes = [tokens.count(_show(source, label)) for source in sources]
     spent, fitted = sum(sizes), dict(enumerate(sources))
     loose = [place for place in range(1, len(sources)) if "fitted" not in sources[place]]
-    loose.sort(key=lambda place: (sources[place]["score"], -place))
+    # What was computed comes after its rows.
+    loose.sort(key=lambda place: ("\n" in sources[place].get("computed", ""), sources[place]["score"], -place))
     for place in loose:
         if spent > budget:
             fitted[place] = narrow(sources[place])

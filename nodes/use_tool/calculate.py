@@ -7,8 +7,7 @@ from pydantic import BaseModel, Field
 from domain.errors import CalculationError
 from domain.ports.calculation import Calculation, Value
 from domain.scope import Scope
-from domain.state import WorkRound
-from domain.text.tables import is_rule, write_rule
+from domain.text.tables import write_rule
 from nodes.context import Context
 from nodes.sources.sourcing import make_source
 from nodes.use_tool.documents import find_documents
@@ -17,7 +16,7 @@ from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
 _LONGEST_SQL = 200
 """Characters of a query that its sources repeat."""
 _LONGEST_RESULT = 3000
-"""Characters of a result that its first source repeats."""
+"""Characters of a result that reach the writer."""
 
 _DESCRIPTION = """\
 Computes: runs one SELECT of SQLite over the tables of documents (sheets, CSV, tables in text), which are named \
@@ -47,29 +46,30 @@ async def _calculate(arguments: CalculateArguments, scope: Scope, context: Conte
         found = await context.calculator.calculate(scope, arguments.sql, named)
     except CalculationError as error:
         raise ToolProblem(error.message, named) from error
-    result = _show(found)
-    computed = f"Computed: {_shorten(arguments.sql, _LONGEST_SQL)}\n{result[:_LONGEST_RESULT]}"
+    result = "\n".join(filter(None, (_show(found), found.note)))
+    computed = show_computed(arguments.sql, result)
     sources = []
     for number, passage in enumerate(found.used, 1):
         source = make_source(number, passage, score=1.0)
         # Whoever writes the answer reads the result with the first of its rows.
         source["computed"] = computed if number == 1 else computed.partition("\n")[0]
         sources.append(source)
-    return Finding("\n".join(filter(None, (result, found.note))), sources, listed=named)
+    return Finding(result, sources, listed=named)
 
 
 CALCULATE = ResearchTool(name="calculate", description=_DESCRIPTION, arguments=CalculateArguments, run=_calculate)
 
 
-def list_arithmetic(work: Sequence[WorkRound]) -> list[str]:
-    """Return what the agent computed without documents, with its results, which no source shows."""
-    calls = [call for each in work for call in each["calls"] if call["name"] == CALCULATE.name and not call["sources"]]
-    # What could not be computed is told in a sentence.
-    return [
-        f"{_shorten(str(call['arguments'].get('sql')), _LONGEST_SQL)}\n{call['result'][:_LONGEST_RESULT]}"
-        for call in calls
-        if not call["arguments"].get("documents") and any(map(is_rule, call["result"].split("\n")))
-    ]
+def show_computed(sql: str, result: str) -> str:
+    """Return the query and its result, as whoever writes the answer reads them."""
+    return f"Computed: {_shorten(sql, _LONGEST_SQL)}\n{cut_result(result, _LONGEST_RESULT)}"
+
+
+def cut_result(result: str, room: int) -> str:
+    """Return the whole lines that there is room for, and say where that is not all."""
+    if len(result) <= room:
+        return result
+    return "\n".join((result[:room].rpartition("\n")[0], "(more was left out)"))
 
 
 def _show(found: Calculation) -> str:

@@ -41,7 +41,7 @@ async def _read(arguments: ReadArguments, scope: Scope, context: Context) -> Fin
     # Chunks are read whole.
     rest = [passage for passage in passages if passage.start >= start + arguments.skip]
     if not rest:
-        return Finding("The document ends before that.")
+        raise ToolProblem("The document ends before that.")
     read = rest[:1] + [passage for passage in rest[1:] if passage.end - rest[0].start <= _MOST_READ]
     ends = len(read) == len(rest)
     said = "That is the end of the document." if ends else f"It goes on: skip={read[-1].end - start} reads on."

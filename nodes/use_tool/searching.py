@@ -15,7 +15,7 @@ from nodes.ranking.ranking import rank_candidates
 from nodes.sources.neighbours import SPARE, join_passages, widen_sources
 from nodes.sources.search import search
 from nodes.use_tool.documents import FILTER, filter_scope, find_documents
-from nodes.use_tool.tool import Finding, ResearchTool
+from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
 
 _CANDIDATES = 20
 """Candidates that are ranked for a query. Chosen: half of those of a question, for a query looks for one thing."""
@@ -59,6 +59,8 @@ async def _search(profile: Profile, arguments: SearchArguments, scope: Scope, co
     scope = await arguments.narrow(scope, context)
     keep = _ALONE if len(arguments.queries) == 1 else _TOGETHER
     results = await asyncio.gather(*(_find(query, keep, profile, scope, context) for query in arguments.queries))
+    if not any(results):
+        raise ToolProblem("Nothing was found.")
     lines = [
         f"{query!r}: {len(sources)} sources" if sources else f"{query!r}: nothing was found"
         for query, sources in zip(arguments.queries, results, strict=True)

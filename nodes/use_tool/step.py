@@ -69,7 +69,8 @@ async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpd
     for call, finding in zip(last["calls"], results, strict=True):
         numbers = [_place(source, sources) for source in finding.sources]
         brought = list(dict.fromkeys(number for number in numbers if number))
-        calls.append({**call, "result": finding.text, "sources": brought})
+        problem = finding.text if finding.failed else ""
+        calls.append({**call, "problem": problem, "result": finding.text, "sources": brought})
         runtime.stream_writer(
             ToolReturned(type="tool_result", call_id=call["id"], name=call["name"], text=finding.text, sources=brought)
         )
@@ -83,25 +84,26 @@ async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpd
 async def _run(call: WorkCall, tools: Mapping[str, ResearchTool], scope: Scope, context: Context) -> Finding:
     with context.span(f"execute_tool {call['name']}") as note:
         note(Facts(kind="tool", tool=call["name"], call_id=call["id"], input=call["arguments"]))
-        finding = await _find(call, tools, scope, context)
+        try:
+            finding = await _find(call, tools, scope, context)
+        except ToolProblem as problem:
+            finding = Finding(str(problem), listed=problem.listed, failed=True)
         note(Facts(kind="tool", output=finding.text))
     return finding
 
 
 async def _find(call: WorkCall, tools: Mapping[str, ResearchTool], scope: Scope, context: Context) -> Finding:
     if call["problem"]:
-        return Finding(call["problem"])
+        raise ToolProblem(call["problem"])
     tool = tools.get(call["name"])
     if tool is None:
-        return Finding(f"There is no tool {call['name']!r}; there are {', '.join(tools)}.")
+        raise ToolProblem(f"There is no tool {call['name']!r}; there are {', '.join(tools)}.")
     try:
         arguments = tool.arguments.model_validate(call["arguments"])
         return await tool.run(arguments, scope, context)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
-        return Finding(f"The arguments do not fit: {faults}.")
-    except ToolProblem as problem:
-        return Finding(str(problem), listed=problem.listed)
+        raise ToolProblem(f"The arguments do not fit: {faults}.") from error
 
 
 def _place(source: Source, sources: list[Source]) -> int:
@@ -118,10 +120,12 @@ def _place(source: Source, sources: list[Source]) -> int:
 def _holds(known: Source, source: Source) -> bool:
     if "outside" in source:
         return known["chunk_id"] == source["chunk_id"]
+    # The rows behind a result are the same rows for another query; which they are, the first of them says.
+    is_shown = known.get("computed") == source.get("computed") or "\n" not in source.get("computed", "\n")
     return (
         known["document_id"] == source["document_id"]
         and known["page"] == source["page"]
-        and known.get("computed") == source.get("computed")
+        and is_shown
         and known["start"] <= source["start"]
         and source["end"] <= known["end"]
     )

@@ -18,6 +18,8 @@ class Finding(NamedTuple):
     sources: Sequence[Source] = ()
     listed: Sequence[str] = ()
     """Ids of the documents that the text speaks of."""
+    failed: bool = False
+    """True where the text says why nothing could be done."""
 
 
 class ToolProblem(Exception):

@@ -68,16 +68,26 @@ async def test_the_standard_mode_computes_with_the_tables_of_the_library(setting
     assert any("26" in source.get("computed", "") for source in state["sources"])
 
 
-async def test_what_was_computed_without_documents_reaches_the_writer(settings: Settings) -> None:
+async def test_every_result_of_a_tool_reaches_the_writer(settings: Settings) -> None:
     async with serve(settings) as (services, server):
+        await services.library.ingestion.add("default", "stock.csv", b"part,weight\nbolt,12\nnut,5\nscrew,9\n")
         server.behaviour.replies = [LACKING]
+        queries = "SELECT 36 / 12.0", "SELECT missing"
+        tables = "SELECT sum(weight) FROM t1", "SELECT max(weight) FROM t1"
         server.behaviour.tool_calls = [
-            [{"name": "calculate", "arguments": {"sql": sql}} for sql in ("SELECT 36 / 12.0", "SELECT missing")]
+            [
+                *({"name": "calculate", "arguments": {"sql": sql}} for sql in queries),
+                *({"name": "calculate", "arguments": {"sql": sql, "documents": ["stock.csv"]}} for sql in tables),
+                {"name": "find", "arguments": {"text": "no such text"}},
+            ]
         ]
         await ask_for_events(services, "How many years is the warranty of the Falke?")
         last = [body["messages"][-1]["content"] for body in server.requests if body.get("stream")][-1]
-    computed = last.partition("Computed for this question:\n")[2].partition("\n\nQuestion: ")[0]
-    assert computed == "SELECT 36 / 12.0\n36 / 12.0\n|---|\n3"
+    sources, _, besides = last.partition("Found with tools besides:\n")
+    assert besides.partition("\n\nQuestion: ")[0] == (
+        'Computed: SELECT 36 / 12.0\n36 / 12.0\n|---|\n3\n\nfind {"text": "no such text"}\nIt stands nowhere.'
+    )
+    assert all(f"Computed: {sql}\n" in sources for sql in tables)
 
 
 async def test_an_agent_whose_model_fails_answers_from_what_there_is(settings: Settings) -> None:

@@ -22,6 +22,8 @@ from nodes.prompting.messages import (
     show_turns,
     write,
 )  # fmt: skip
+from nodes.use_tool.calculate import show_computed
+from nodes.use_tool.toolbox import list_results
 from tests.sources import make_source
 
 
@@ -96,6 +98,17 @@ def test_what_does_not_fit_is_cut_to_what_was_found_and_says_so_and_what_was_sho
     assert (first["text"], second["text"], third) == ("First.", "Lunch is at noon.", shown)
     assert ' cut="true">' in show_sources([second])
     assert "cut" not in show_sources([first, third])
+
+
+def test_what_was_computed_outlasts_its_rows_and_stands_beside_the_sources_where_it_has_no_room() -> None:
+    call: Any = {"name": "calculate", "arguments": {"sql": "SELECT 1"}, "problem": "", "result": "1", "sources": [2]}
+    computed: Source = {**make_source("Row.", number=2, score=0.1), "computed": show_computed("SELECT 1", "1")}
+    sources = [make_source("First."), computed, *(make_source("Row.", number=number, score=0.9) for number in (3, 4))]
+    fitted = fit_sources(sources, 14, Words())
+    assert [source["number"] for source in fitted] == [1, 2]
+    work: Any = [{"text": "", "calls": [call, {**call, "problem": "No."}]}]
+    assert list_results(work, fitted) == []
+    assert list_results(work, fitted[:1]) == [computed["computed"]]
 
 
 TAG = re.compile(r"<\W*source", re.IGNORECASE)
