@@ -117,6 +117,9 @@ class Settings(BaseSettings):
     hosts: Annotated[frozenset[str], NoDecode] = frozenset()
     """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
     commas; `localhost` and IP addresses always may, `*` stands for every name."""
+    origins: Annotated[frozenset[str], NoDecode] = frozenset()
+    """Where pages of other sites that may ask come from, such as `https://chat.example.com` or `http://localhost:*`,
+    separated by commas. They have no part in who is signed in here: where there are keys, they need one."""
     server: str | None = None
     """The address of the server that commands ask in place of what is on this machine."""
     api_key: SecretStr | None = None
@@ -302,7 +305,7 @@ class Settings(BaseSettings):
             raise PydanticCustomError("oidc", "oidc_issuer has to begin with https://")
         return self
 
-    @field_validator("untaped_workspaces", "model_fallbacks", "models_that_see", "hosts", mode="before")
+    @field_validator("untaped_workspaces", "model_fallbacks", "models_that_see", "hosts", "origins", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

@@ -80,13 +80,13 @@ class Application(FastAPI):
     """The application inside its perimeter, which is outside of all that Starlette does: answers to unexpected errors
     have its headers too."""
 
-    def __init__(self, hosts: Iterable[str], **options: Any) -> None:
+    def __init__(self, hosts: Iterable[str], origins: Iterable[str], **options: Any) -> None:
         super().__init__(**options)
-        self._hosts = hosts
+        self._hosts, self._origins = hosts, origins
 
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap what FastAPI builds."""
-        return TraceRequests(Perimeter(super().build_middleware_stack(), self._hosts))
+        return TraceRequests(Perimeter(super().build_middleware_stack(), self._hosts, self._origins))
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document, which is made once."""
@@ -135,6 +135,7 @@ def make_app(
     settings = services.settings
     app = Application(
         settings.hosts,
+        settings.origins,
         title="askgraph",
         version=version("askgraph"),
         description="Question answering over a team's documents.",

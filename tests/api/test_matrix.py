@@ -35,7 +35,6 @@ OPEN: dict[str, int] = {
     "get /api/session/sign-in": 404,
     "get /api/session/callback": 404,
     **{f"{method} /v1/{{path:path}}": 404 for method in ("get", "post", "delete")},
-    **dict.fromkeys(("post /chat/completions", "post /responses", "get /models"), 404),
 }
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""
 

@@ -26,7 +26,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def services(module_services: Services) -> AsyncIterator[Services]:
-    hosts = {"hosts": frozenset({"ask.example.com", "*.inner.example"})}
+    hosts = {
+        "hosts": frozenset({"ask.example.com", "*.inner.example"}),
+        "origins": frozenset({"https://chat.example.com", "http://localhost:*"}),
+    }
     async with open_services(module_services.settings.model_copy(update=hosts)) as opened:
         yield opened
 
@@ -42,8 +45,8 @@ async def send(client: httpx.AsyncClient, method: str, path: str, **options: Any
     return response.status_code, response.json().get("error", {}).get("code", "")
 
 
-async def test_an_address_may_end_with_a_slash(client: httpx.AsyncClient) -> None:
-    for path in ("/api/cache/", "/v1/models/", "/"):
+async def test_an_address_with_a_slip_is_what_it_means(client: httpx.AsyncClient) -> None:
+    for path in ("/api/cache/", "/api//cache", "/v1/models/", "/v1/v1/models", "/models", "/v1//models/fast", "/"):
         assert (await client.get(path)).status_code == 200, path
 
 
@@ -77,10 +80,14 @@ async def test_only_pages_of_the_service_may_write(client: httpx.AsyncClient) ->
         ({"Sec-Fetch-Site": "none"}, False),
         ({"Sec-Fetch-Site": "cross-site"}, True),
         # Another port of this machine is the same site, and another application.
-        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:3000"}, True),
         ({"Origin": "http://localhost"}, False),
         ({"Origin": "https://evil.example"}, True),
-        ({"Origin": "http://localhost:3000"}, True),
+        ({"Origin": "http://localhost.evil.example:3000"}, True),
+        ({"Origin": "https://chat.example.com.evil.example"}, True),
+        # These are named.
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://chat.example.com"}, False),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"}, False),
         ({"Origin": "null"}, True),
     ]
     for headers, refused in sent:
@@ -88,6 +95,24 @@ async def test_only_pages_of_the_service_may_write(client: httpx.AsyncClient) ->
             status, code = await send(client, method, path, headers=headers)
             assert ((status, code) == (403, "cross_origin")) is refused, headers
         assert (await client.get("/api/cache", headers=headers)).status_code == 200
+
+
+async def test_pages_of_named_origins_ask_without_our_cookie(client: httpx.AsyncClient, services: Services) -> None:
+    there = {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site"}
+    wants = there | {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,x-a"}
+    asked = await client.options("/v1/chat/completions", headers=wants)
+    assert (asked.status_code, asked.headers["access-control-allow-headers"]) == (204, "authorization,x-a")
+    for answered in (asked, await client.get("/v1/models", headers=there), await client.get("/none", headers=there)):
+        assert answered.headers["access-control-allow-origin"] == "http://localhost:3000"
+        assert "access-control-allow-credentials" not in answered.headers
+    cookie = {"Cookie": "askgraph_key=of-the-owner"}
+    async with open_client(make_app(services, local_token="of-the-owner", closed=True)) as closed:
+        own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+        got = [(await closed.get("/v1/models", headers=each | cookie)).status_code for each in (own, there)]
+    assert got == [200, 401]
+    for origin in ("https://evil.example", "null"):
+        refused = await client.options("/v1/chat/completions", headers=wants | {"Origin": origin})
+        assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (405, False)
 
 
 async def test_every_response_has_the_headers_that_protect(client: httpx.AsyncClient) -> None:
@@ -207,10 +232,13 @@ async def test_a_wrong_method_is_told_all_that_the_path_has(client: httpx.AsyncC
         assert (refused.status_code, refused.headers["allow"]) == (405, methods)
 
 
-async def test_json_that_is_sent_as_a_form_is_told_its_header(client: httpx.AsyncClient) -> None:
-    # As curl does without a header.
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    refused = await client.post("/api/chat", content=b'{"question": "Who?"}', headers=form)
+async def test_json_needs_no_header_that_says_so(client: httpx.AsyncClient) -> None:
+    # The first is what curl sends.
+    types = ("application/x-www-form-urlencoded", "text/plain;charset=UTF-8", None)
+    for headers in ({"Content-Type": each} if each else {} for each in types):
+        answered = await client.post("/api/chat?stream=false", content=json.dumps(QUESTION).encode(), headers=headers)
+        assert answered.status_code == 200, answered.text
+    refused = await client.post("/api/chat", files={"question": b"Who?"})
     assert (refused.status_code, "application/json" in refused.json()["error"]["message"]) == (422, True)
 
 

@@ -48,12 +48,11 @@ async def send(served: Served, *messages: str, **options: Any) -> Any:
     return await served.client.chat.completions.with_raw_response.create(model="standard", messages=said, **options)
 
 
-@pytest.mark.parametrize("base", ["", "/v1/v1", "/v1/chat/completions"])
-async def test_a_wrong_base_url_is_answered_with_the_right_one(served: Served, base: str) -> None:
+@pytest.mark.parametrize("base", ["", "/v1/v1/", "/v1/chat/completions"])
+async def test_a_wrong_base_url_is_taken_for_the_right_one(served: Served, base: str) -> None:
     async with AsyncOpenAI(base_url=f"{served.address}{base}", api_key="none", max_retries=0) as client:
-        with pytest.raises(openai.NotFoundError, match="base URL of OpenAI's protocol ends with /v1, once") as refused:
-            await client.chat.completions.create(model="standard", messages=[{"role": "user", "content": QUESTION}])
-    assert refused.value.type == "invalid_request_error"
+        asked: Any = [{"role": "user", "content": QUESTION}]
+        assert (await client.chat.completions.create(model="standard", messages=asked)).choices
 
 
 async def test_what_only_openai_has_is_refused_by_name(served: Served) -> None:

@@ -11,8 +11,6 @@ from fastapi.routing import APIRoute
 from domain.errors import InputError
 from domain.people.names import find_nearest
 
-_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
-
 
 async def refuse_unknown_fields(route: APIRoute, request: Request) -> None:
     """Raise `InputError` for a field of the query or the form that the route does not declare, with the nearest that it
@@ -23,7 +21,7 @@ async def refuse_unknown_fields(route: APIRoute, request: Request) -> None:
         if name not in declared:
             place = " It is a field of the form." if name in form else ""
             raise InputError(f"There is no query parameter {name!r} here.{place}{_suggest(name, declared)}")
-    if form and request.headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
+    if form and request.headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data":
         if not any(isinstance(field.field_info, Form) for field in route.dependant.body_params):
             raise InputError("This takes JSON, and a form was sent: add the header Content-Type: application/json.")
         # FastAPI then takes the form that is read here, and closes it.

@@ -7,11 +7,13 @@ the second by `Host`.
 
 import re
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.perimeter.errors import respond_to
@@ -41,16 +43,29 @@ def read_prefix(headers: Headers) -> str:
     return prefix if _PREFIX.fullmatch(prefix) else ""
 
 
-class Perimeter:
-    """Refuses requests of foreign hosts and origins, answers HEAD like GET and addresses that end with a slash like
-    those without, adds `HEADERS` to every response, and to an address of ours in `Location` what a proxy took from it.
-    """
+_SLIPS = re.compile(r"(?:/v1|/chat/completions){0,5}/(?=(?:chat/completions|responses|embeddings|models)(?:/|$))")
+"""What a base URL of OpenAI's protocol that lacks `/v1`, has it twice or names more puts before an address."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+
+def _tidy(path: str) -> str:
+    """Return the path that is meant. A redirect would lose the prefix that a proxy has taken from the address, and some
+    clients their key."""
+    path = re.sub("/{2,}", "/", path).rstrip("/")
+    slip = _SLIPS.match(path)
+    return f"/v1/{path[slip.end() :]}" if slip else path or "/"
+
+
+class Perimeter:
+    """Refuses requests of foreign hosts and origins, answers HEAD like GET and an address with a slip like the one that
+    is meant, adds `HEADERS` to every response, and to an address of ours in `Location` what a proxy took from it."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], origins: Iterable[str] = ()) -> None:
         """`hosts` are the names of this service besides those of the machine itself; `*.example.com` stands for all
-        names below `example.com`, `*` for every name."""
+        names below `example.com`, `*` for every name. Pages of `origins` may ask as if they were ours, without the
+        cookie of ours: they are who their key says."""
         self._app = app
         self._hosts = {host.lower() for host in hosts}
+        self._origins = [origin.lower().rstrip("/") for origin in origins]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -58,13 +73,21 @@ class Perimeter:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
-        # A redirect would lose the prefix that a proxy has taken from the address, and some clients their key.
-        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        host, origin = headers.get("host", ""), headers.get("origin", "")
+        is_cross_origin = _is_cross_origin(headers, host)
+        is_named = is_cross_origin and any(fnmatchcase(origin.lower(), each) for each in self._origins)
+        kept = [each for each in scope["headers"] if not (is_named and each[0] == b"cookie")]
+        scope = {**scope, "path": _tidy(scope["path"]), "headers": kept}
 
         async def send_protected(message: Message) -> None:
             if message["type"] == "http.response.start":
                 _protect(message, read_prefix(headers))
+                if is_named:
+                    message["headers"] += [
+                        (b"access-control-allow-origin", origin.encode()),
+                        (b"access-control-expose-headers", b"*"),
+                        (b"vary", b"Origin"),
+                    ]
             await send(message)
 
         if not self._is_ours(host):
@@ -75,10 +98,13 @@ class Perimeter:
                 status=400,
             )
             await refusal(scope, receive, send_protected)
-        elif scope["method"] not in _SAFE_METHODS and _is_cross_origin(headers, host):
+        elif is_named and scope["method"] == "OPTIONS":
+            await _allow(headers)(scope, receive, send_protected)
+        elif scope["method"] not in _SAFE_METHODS and is_cross_origin and not is_named:
             refusal = respond_to(
                 "cross_origin",
-                "Another web site's page sent this request. Only pages of this service may change something.",
+                "Another web site's page sent this request. Only pages of this service may change something, and those "
+                f"that ASKGRAPH_ORIGINS names: {origin[:200]!r} is not among them.",
                 retryable=False,
                 status=403,
             )
@@ -128,6 +154,17 @@ def _is_cross_origin(headers: Headers, host: str) -> bool:
         return site not in ("same-origin", "none")
     origin = headers.get("origin")
     return origin is not None and origin.partition("://")[2].lower() != host.lower()
+
+
+def _allow(headers: Headers) -> Response:
+    """Answer what a browser asks before a page elsewhere may ask: all that it wants."""
+    allowed = {
+        "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+        "Access-Control-Allow-Headers": headers.get("access-control-request-headers", "*"),
+        "Access-Control-Allow-Private-Network": "true",
+        "Access-Control-Max-Age": "600",
+    }
+    return Response(status_code=204, headers=allowed)
 
 
 def _protect(message: Message, prefix: str) -> None:

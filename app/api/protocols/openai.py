@@ -5,13 +5,12 @@ The client keeps the conversation and sends all of it; a `thread_id` in `metadat
 
 import asyncio
 import base64
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -325,31 +324,17 @@ def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
 
 
-_PATHS = ("v1/models", "v1/chat/completions", "v1/responses", "v1/embeddings")
-
-
 async def refuse_rest(request: Request) -> Response:
-    """Refuse what OpenAI has besides, such as files, and what a base URL makes that is not ours."""
-    path = request.url.path[:200]
-    if (tidy := re.sub("/+", "/", path).strip("/")) != path[1:] and tidy in _PATHS:
-        return RedirectResponse(read_base_url(request) + tidy, 307)
+    """Refuse what OpenAI has besides, such as files."""
     return refuse(
         404,
-        f"There is no {path} here. The base URL of OpenAI's protocol ends with /v1, once; docs/clients.md lists what "
-        "askgraph has of it. Documents are added by POST /api/documents.",
+        f"There is no {request.url.path[:200]} here; docs/clients.md lists what askgraph has of OpenAI's protocol. "
+        "Documents are added by POST /api/documents.",
         "not_found",
     )
 
 
-for _method, _path in (
-    ("GET", "/v1/{path:path}"),
-    ("POST", "/v1/{path:path}"),
-    ("DELETE", "/v1/{path:path}"),
-    ("POST", "/chat/completions"),
-    ("POST", "/responses"),
-    ("GET", "/models"),
-):
-    rest.add_api_route(_path, refuse_rest, methods=[_method])
+rest.add_api_route("/v1/{path:path}", refuse_rest, methods=["GET", "POST", "DELETE"])
 
 
 def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
