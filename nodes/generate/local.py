@@ -56,7 +56,9 @@ class LocalFinder:
         several = detailed or (asks_for(words, *SEVERAL) and not asks_more)
         listed = asks_for(words, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
-        passages = choose_passages(scored.units, scored.shares, most, budget, several=several, listed=listed)
+        passages = choose_passages(
+            scored.units, scored.shares, most, budget, several=several, listed=listed, wanted=scored.wanted
+        )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_second(passages, conflict, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
@@ -86,7 +88,7 @@ class LocalFinder:
                 own = choose_sources(question, sources)
                 scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
                 room = budget // len(asked)
-                best = choose_passages(scored.units, scored.shares, 1, room, several=False)
+                best = choose_passages(scored.units, scored.shares, 1, room, several=False, wanted=scored.wanted)
                 quotes = [_quote(scored.units, passage) for passage in best]
             for quote in quotes:
                 if not any(_holds(other, quote) for other in found):

@@ -131,7 +131,7 @@ class LocalGrader:
         confidence = float(np.interp(estimate_confidence(read_features(question, sources, scored)), *_READ_AS))
         several = asks_for(typed or question, *SEVERAL)
         budget = LONG_ANSWER if several else SHORT_ANSWER
-        best = choose_passages(scored.units, scored.shares, 1, budget, several=several)
+        best = choose_passages(scored.units, scored.shares, 1, budget, several=several, wanted=scored.wanted)
         if not best:
             return confidence * _UNFIT
         quoted = slice(best[0].first, best[0].last + 1)

@@ -1,12 +1,14 @@
 """Chooses the passages that answer: runs of neighbouring units that most probably hold the answer."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from domain.ports.embedding import Vector
+from domain.text.languages import detect_language
 from domain.text.terms import find_terms
+from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
 from nodes.writing.quoting import count_words
 
@@ -21,6 +23,9 @@ one may be replaced."""
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
 """A quote grows as long as each further word adds this much probability: for a question about one thing, and about
 several. Chosen: twenty words more have to add .05, and .01."""
+
+_SHORT_CODE = 4
+"""Line breaks of three lines of code, with their fences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +48,14 @@ def choose_passages(
     *,
     several: bool,
     listed: bool = False,
+    wanted: Collection[str] = (),
 ) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it. The
     entries of a manual are quoted in one passage only where a list is asked for (`listed`): the next option is about
-    something else.
+    something else. `wanted` are the terms of the question.
     """
     added = _count_added_words(units)
     cost = _LONG_COST if several else _BRIEF_COST
@@ -57,7 +63,7 @@ def choose_passages(
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
     while len(chosen) < most:
-        best = _find_best(units, shares, added, budget, cost, chosen, listed=listed)
+        best = _find_best(units, shares, added, budget, cost, chosen, listed=listed, wanted=wanted)
         if best is None or (chosen and best.share < _ADDED):
             break
         chosen.append(best)
@@ -141,6 +147,7 @@ def _find_best(
     taken: Sequence[Passage],
     *,
     listed: bool,
+    wanted: Collection[str],
 ) -> Passage | None:
     best: Passage | None = None
     most = -math.inf
@@ -148,8 +155,8 @@ def _find_best(
     goes_on = [False, *(_goes_on(unit, following, listed=listed) for unit, following in pairwise(units))]
     probable = shares.tolist()
     for first, unit in enumerate(units):
-        if first and announce[first - 1] and goes_on[first] and unit.kind != "paragraph":
-            continue  # It begins with what announces it.
+        if goes_on[first] and _belongs(units[first - 1], unit, announces=announce[first - 1], wanted=wanted):
+            continue  # It begins with that.
         share = 0.0
         count = count_words(unit.introduction) + count_words(unit.text) + 1
         for last in range(first, len(units)):
@@ -193,6 +200,18 @@ def announces(units: Sequence[Unit], place: int) -> bool:
     is_alone = all(other.block != unit.block for other in near)
     follows = near[-1:] and near[-1] is not units[place - 1] and near[-1].kind == "paragraph"
     return is_alone and bool(follows) and near[-1].heading == unit.heading and unit.text[-1] not in ".!?"
+
+
+def _belongs(before: Unit, unit: Unit, *, announces: bool, wanted: Collection[str]) -> bool:
+    """Return True for a unit that is not quoted without the one before: what that announces, what points back to a few
+    lines of code, a further sentence of an entry of which nothing but the name is asked for."""
+    if unit.kind == "paragraph":
+        if before.kind != "code" or before.text.count("\n") > _SHORT_CODE:
+            return False
+        pointers = read_phrases(detect_language(unit.text) or "en", "followup")["pointers"]
+        return pointers.match(unit.text) is not None
+    is_entry = unit.kind == "definition" and before.block == unit.block
+    return announces or (is_entry and find_terms(unit.introduction).issuperset(wanted))
 
 
 def _is_parted(unit: Unit, following: Unit) -> bool:

@@ -8,6 +8,7 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
+from domain.text.terms import find_terms
 from nodes.generate.local import LocalFinder
 from nodes.reading.choosing import Passage, add_second, choose_passages
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
@@ -314,6 +315,26 @@ def test_a_passage_never_ends_with_what_announces_the_next() -> None:
     shares = np.array([0.2, 0.7, 0.1], dtype=np.float32)
     [passage] = choose_passages(units, shares, 1, LONG_ANSWER, several=True)
     assert (passage.first, passage.last) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "best", "quoted"),
+    [
+        ("Put this in the file:\n\n```\nx /tmp\n```\n\nThat keeps it.\n\nIt is old.", 2, (0, 2)),
+        ("Put this in the file:\n\n```\nx /tmp\n```\n\nLogs are kept.\n\nIt is old.", 2, (2, 2)),
+        ("Put this:\n\n```\nx\nx\nx\nx\n```\n\nThat keeps it.", 2, (2, 2)),
+        (f"NO_SPACE\n: Leave it out. {'It lingers. ' * 42}", 1, (0, 1)),
+        (f"OTHER\n: Leave it out. {'It lingers. ' * 42}", 1, (1, 1)),
+    ],
+)
+def test_what_cannot_be_read_without_the_one_before_begins_with_that(
+    text: str, best: int, quoted: tuple[int, int]
+) -> None:
+    units = split_units(source(1, text))
+    shares = np.zeros(len(units), dtype=np.float32)
+    shares[best] = 0.9
+    [passage] = choose_passages(units, shares, 1, SHORT_ANSWER, several=False, wanted=find_terms("NO_SPACE"))
+    assert (passage.first, passage.last) == quoted
 
 
 async def test_an_item_that_stands_alone_is_quoted_with_what_it_announces(embedder: OnnxEmbedder) -> None:
