@@ -17,6 +17,7 @@ from domain.library.citations import cite
 from domain.state import Degradation, ExecutedStep, Failure
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL, find_next, list_answerers, name_answerer
+from nodes.sources.neighbours import number_sources
 from nodes.step import Step
 
 
@@ -91,6 +92,8 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
         answerer = hand_over(over_budget(name_answerer(answerer, profile.generate, context.models)), LOCAL)
     if answerer != asked:
         sources, set_aside = [*sources, *set_aside], []
+        if answerer == LOCAL:  # A model reads what is of one document together; quotes are of the best.
+            sources = number_sources(sorted(sources, key=lambda source: source["score"], reverse=True))
     if sources != state["sources"]:
         shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
         runtime.stream_writer(Sources(type="sources", citations=shown))

@@ -375,9 +375,9 @@ async def _write_with_model(
     if needs.heard is not None:
         return needs.heard
     abstained = 0 if begun else find_abstention(held, abstention, ended=True) or 0
-    # Small models abstain where sources answer, and say no word of what comes nearest.
+    # Small models abstain where sources answer, and say no word of what comes nearest. That tells nothing.
     is_bare = not knobs.fallback and not held[abstained:].strip()
-    is_overruled = state["level"] == "high" or (state["level"] == "medium" and is_bare)
+    is_overruled = state["level"] == "high" or (state["level"] != "none" and is_bare)
     if abstained and is_overruled:
         raise UnsupportedAnswer(_OVERRULED)
     if not begun:

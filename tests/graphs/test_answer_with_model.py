@@ -85,13 +85,18 @@ async def test_an_answer_without_markers_is_cited_and_what_no_source_says_is_nam
     assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
 
 
-@pytest.mark.parametrize("written", [ABSTENTION, "The document does not answer this."])
 @pytest.mark.parametrize(
-    ("question", "overruled"),
-    [("How many months is the warranty of the Falke?", True), ("Who repairs the Falke in May?", False)],
+    ("question", "written", "overruled"),
+    [
+        ("How many months is the warranty of the Falke?", ABSTENTION, True),
+        ("How many months is the warranty of the Falke?", "The document does not answer this.", True),
+        ("Who gets claims about the Falke, and when?", ABSTENTION, True),
+        ("Who repairs the Falke in May?", ABSTENTION, False),
+        ("Who repairs the Falke in May?", "The document does not answer this.", False),
+    ],
 )
-async def test_an_abstention_against_a_sure_judgement_is_quoted_instead(
-    settings: Settings, question: str, overruled: bool, written: str
+async def test_an_abstention_against_the_local_judgement_is_quoted_instead(
+    settings: Settings, question: str, written: str, overruled: bool
 ) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.replies = [written]

@@ -66,6 +66,17 @@ async def test_the_next_model_writes_where_one_fails_and_everything_says_so(
     assert f"answered_by={SECOND} degraded=generate:model_refused" in caplog.text
 
 
+async def test_quotes_in_place_of_a_model_are_those_of_a_service_without_one(settings: Settings) -> None:
+    parts = b"# Shop\n\nThe shop sells bells.\n\n# Falke\n\nThe Falke is a bell.\n\n# Claims\n\nPetra handles claims of the Falke.\n"
+    documents = {"handbook.md": SHORT_HANDBOOK, "shop.md": parts}
+    answers = []
+    for changes in ({}, {"model_large": "none"}):
+        async with serve_models(settings, documents, changes=changes, fault="policy") as (services, _):
+            done, _ = await ask_for_events(services, TWO, profile=own_mode())
+        answers.append((done["answer"], [cited["chunk_id"] for cited in done["citations"]]))
+    assert answers[0] == answers[1]
+
+
 async def test_after_the_last_model_this_machine_quotes(settings: Settings) -> None:
     async with serve(settings, fault="policy") as (services, _):
         done, events = await ask_for_events(services, profile=own_mode())
