@@ -43,6 +43,8 @@ class LanguageWords:
     """What a mail address is called."""
     months: tuple[str, ...]
     """The names of the months, in order."""
+    tongues: frozenset[str]
+    """What our languages are called in this one."""
     letters: frozenset[str]
     """Letters and marks that none of our other languages has."""
 
@@ -84,6 +86,10 @@ wrongly, and 10 not at all; py3langid, at 100 MB of memory, tells 209 rightly an
 READ = 2000
 """Characters of a text that are read."""
 
+SURE = 1 / 3
+"""Share of a question's words that are function words of its language. Questions in ours have at least .43, those in
+Italian, Dutch, Danish and others that look like ours at most .25."""
+
 _CAPITALS = re.compile(r"\b[A-ZÀ-Þ]{2,}\b")
 _LETTERS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -98,6 +104,18 @@ def is_in_other_script(text: str) -> bool:
     """Return True where most letters are none of the Latin ones, in which all of our languages are written."""
     letters = [unicodedata.name(letter, "").startswith("LATIN") for letter in text if letter.isalpha()]
     return 2 * sum(letters) < len(letters)
+
+
+def is_in_other_language(text: str, question: str) -> bool:
+    """Return True where it is sure that the text is in another language than the question, which names none. Languages
+    that are none of ours are told by their script alone."""
+    if is_in_other_script(question):
+        return not any(letter.isalpha() and "LATIN" not in unicodedata.name(letter, "") for letter in text)
+    words, told = _LETTERS.findall(fold(question)), detect_language(question)
+    known = sum(told in _count_languages().get(word, ()) for word in words)
+    if told is None or known < SURE * len(words) or not _list_tongues().isdisjoint(words):
+        return False
+    return is_in_other_script(text) or detect_language(text) not in (told, None)
 
 
 # Cached, because several steps of a turn read the same sources.
@@ -128,3 +146,8 @@ def _count_languages() -> dict[str, list[Language]]:
         for word in words.stop_words | words.telling_words:
             marks.setdefault(word, []).append(language)
     return marks
+
+
+@cache
+def _list_tongues() -> frozenset[str]:
+    return frozenset[str]().union(*(read_words(language).tongues for language in LANGUAGES))

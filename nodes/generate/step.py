@@ -32,7 +32,7 @@ from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
 from domain.text.claims import read_documents, split_claims
-from domain.text.languages import detect_language
+from domain.text.languages import detect_language, is_in_other_language
 from domain.text.markers import render_marker, strip_markers
 from domain.text.terms import content_words
 from nodes.context import Context, Ledger, profile_of, scope_of
@@ -421,6 +421,9 @@ async def _write_with_model(
     if abstained:
         reasons: list[Reason] = [ModelAbstained(code="model_abstained", model=model.name)]
         return _Result("abstained", reasons, Framing(opening=abstained, closing=0))
+    # Instructions of the deployment may ask for a language.
+    if not knobs.system_instructions and is_in_other_language(strip_markers(body), state["question"]):
+        context.ledger.warn(warnings.other_language)
     reasons = [*low]
     if uncited and not profile.verify:  # Verification judges each.
         if not writer.citations:

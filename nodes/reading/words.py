@@ -7,6 +7,9 @@ from domain.text.terms import analyse
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’](?:t|s|re|ve|ll|d|m)\b)?")
 
+_THOUSANDS = re.compile(r"(?<=\d)\.(?=\d{3}(?:\.\d{3})*$)")
+"""Dots that part thousands where a comma parts decimals: 5.000 and 5000 are one figure."""
+
 _NUMBERS = {
     word: str(number)
     for number, word in enumerate(
@@ -37,6 +40,6 @@ def find_keys(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=50_000)
 def _find_key(word: str) -> str:
-    word = word.replace("’", "'").replace(",", "")
+    word = _THOUSANDS.sub("", word.replace("’", "'").replace(",", ""))
     word = _NUMBERS.get(word, word)
     return (*analyse(word), word)[0]

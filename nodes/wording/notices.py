@@ -103,6 +103,7 @@ class Warnings(_Texts):
     cut: str
     late: str
     lost_link: str
+    other_language: str
     ended: str
     uncited: str
     beside_question: str

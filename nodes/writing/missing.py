@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from domain.outcome import MissingParts, MissingWords, Reason
 from domain.text.terms import content_words
 
-_WORDS = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+_WORDS = re.compile(r"[^\W_]+(?:(?:[-'’.]|(?<=\d),(?=\d))[^\W_]+)*")
 
 
 def list_missing(question: str, missing: Collection[str]) -> list[Reason]:

@@ -11,7 +11,7 @@ from tests.sources import make_source
 SOURCES = [
     make_source("The warranty of the Falke lasts 36 months. Water damage is not covered.", title="Warranty"),
     make_source("| Plan | Price |\n| --- | --- |\n| Basic | 5 euros |\n| Plus | 9 euros |", number=2, title="Plans"),
-    make_source("The Falke is made in Basel. Its battery lasts 12 hours.", number=3, title="Falke"),
+    make_source("The Falke is made in Basel. Its battery lasts 12 hours and 1,500 charges.", number=3, title="Falke"),
 ]
 ALIGN = LocalVerifier().align("What does the Falke cost in which plan?", SOURCES)
 
@@ -41,6 +41,8 @@ def write(text: str, size: int = 1000) -> tuple[str, list[int], list[str]]:
         ),
         ("Its battery lasts 12 hours [1], and more.", "Its battery lasts 12 hours [3], and more.", [3]),
         ("The battery lasts 12 hours. [1] Ask.", "The battery lasts 12 hours. [3] Ask.", [3]),
+        ("Up to 1.500 charges its battery lasts [2].", "Up to 1.500 charges its battery lasts [3].", [3]),
+        ("Up to 1,500 charges its battery lasts.", "Up to 1,500 charges its battery lasts. [3]", [3]),
         ("In short:\n\n- Made in Basel: the Falke\n- Not ours\n", None, [3]),
         ("| Plan | Price |\n|---|---|\n| Basic | 5 euros |\n", None, [2]),
         ("Half a day is what the accumulator gives [3].", "Half a day is what the accumulator gives [3].", [3]),
