@@ -89,7 +89,10 @@ def _find_kinds(model: str) -> tuple[_Kind, _Kind]:
 
 @asynccontextmanager
 async def open_embedder(embeddings: str, settings: Settings, prices: PriceTable) -> AsyncIterator["OpenAIEmbedder"]:
-    """Open the model of `openai:MODEL@DIMENSION` on its server. One that does not answer is only reported."""
+    """Open the model of `openai:MODEL@DIMENSION` on its server. One that does not answer is only reported.
+
+    Raises `ConfigurationError` where no server is known, and where its vectors have another dimension.
+    """
     key, address = settings.embeddings_api_key, settings.embeddings_base_url
     if address is None:
         key, address = key or settings.openai_api_key, settings.openai_base_url
@@ -100,7 +103,9 @@ async def open_embedder(embeddings: str, settings: Settings, prices: PriceTable)
         )
     embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices)
     try:
-        await embedder.check()
+        problem = await embedder.check()
+        if embedder.is_misfit:
+            raise ConfigurationError(problem)
         yield embedder
     finally:
         await embedder.aclose()
@@ -134,6 +139,8 @@ class OpenAIEmbedder:
         self.name = f"openai:{self.model}@{dimension}"
         self.problem: str | None = None
         """Problem of the most recent call; None if it was answered."""
+        self.is_misfit = False
+        """True where the server's vectors have another dimension, which no waiting cures."""
         self._prices = prices
         self._circuit = Circuit(f"The embedding model {self.model}")
         self._server = openai.AsyncOpenAI(
@@ -270,10 +277,14 @@ class OpenAIEmbedder:
         return ModelUsage(self.model, tokens, 0, cost)
 
     def _read(self, reply: CreateEmbeddingResponse, count: int) -> Vector:
-        vectors = [_decode(each.embedding) for each in sorted(reply.data, key=lambda each: each.index)]
+        vectors = [_decode(each.embedding) for each in sorted(reply.data or (), key=lambda each: each.index)]
         if len(vectors) != count:
-            raise EmbedderUnavailable(f"{len(vectors)} vectors came from the model {self.model} for {count} texts.")
+            # Some gateways say what went wrong in a reply with status 200.
+            said = f" It says: {str(reply.model_extra)[:200]}" if reply.model_extra else ""
+            message = f"{len(vectors)} vectors came from the model {self.model} for {count} texts.{said}"
+            raise EmbedderUnavailable(message)
         if wrong := {len(vector) for vector in vectors} - {self.dimension}:
+            self.is_misfit = True
             raise EmbedderUnavailable(
                 f"The embedding model {self.model} makes vectors of {min(wrong)} dimensions, not of {self.dimension}. "
                 f"Set ASKGRAPH_EMBEDDINGS=openai:{self.model}@{min(wrong)}."

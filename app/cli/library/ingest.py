@@ -28,6 +28,10 @@ from domain.library.metadata import Metadata, read_pairs
 POLL_SECONDS = 0.2
 """Interval between two looks at a queued file."""
 
+PATIENCE_SECONDS = 60.0
+"""Time without a finished file after which one whose embedding model has a problem is not waited for: words find it,
+and whichever server or worker runs next goes on."""
+
 MOST_TYPES, MOST_SKIPPED = 5, 100
 """Types of skipped files that are told, and files that are listed as JSON."""
 
@@ -123,16 +127,24 @@ async def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], 
 def _wait_for_server(
     server: ServerClient, workspace_id: str, accepted: Sequence[IngestionStatus], progress: Progress
 ) -> Iterator[DocumentReport]:
-    """Yield the report of each file once it is read and embedded. Ctrl-C cancels what has not been read yet."""
+    """Yield the report of each file once it is read and embedded, or read, where the model cannot be had. Ctrl-C
+    cancels what has not been read yet."""
+    problem = "ok"
     try:
         for done, status in enumerate(accepted):
             progress("files", done, len(accepted))
+            looked = time.monotonic()
             while True:
                 status = server.read_ingestion(workspace_id, status.ingestion_id)
-                if status.report is not None and (status.state != "done" or status.progress.stage == "done"):
+                is_whole = status.state != "done" or status.progress.stage == "done" or problem != "ok"
+                if status.report is not None and is_whole:
                     break
+                if problem == "ok" and time.monotonic() - looked > PATIENCE_SECONDS:
+                    looked, problem = time.monotonic(), server.read_health()["embeddings"]
                 time.sleep(POLL_SECONDS)
             yield status.report
+        if problem != "ok":
+            err.print(f"Some of this is found by its words only until the embedding model works. {escape(problem)}")
     except KeyboardInterrupt:
         for status in accepted:
             server.cancel_ingestion(workspace_id, status.ingestion_id)

@@ -109,6 +109,10 @@ class ServerClient:
         """Give up a file that has not been read yet."""
         return _read_status(self.delete("ingestions", ingestion_id, workspace=workspace))
 
+    def read_health(self) -> Any:
+        """Return how each part of the server is."""
+        return self._read(Request("GET", "/readyz"))
+
     def _read(self, request: Request) -> Any:
         content = self._send(request)
         return json.loads(content) if content else None

@@ -191,6 +191,7 @@ async def test_what_goes_wrong_is_said(server: EmbeddingsServer, fault: Fault, s
         await model.embed_passages([PARIS])
     assert await model.check() == model.problem
     assert model.problem
+    assert model.is_misfit == (fault == "short")
     server.behaviour.fault = None
     another = connect(server)
     await another.embed_query(PARIS)
