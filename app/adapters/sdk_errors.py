@@ -14,6 +14,11 @@ from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelTime
 _PASSING = (408, 409, 498, 499)
 """Statuses below 500 after which asking again later may help."""
 
+_SAYING = (
+    "message", "detail", "msg", "error_message", "error_msg", "status_msg", "error", "errors", "base_resp", "title",
+)  # fmt: skip
+"""Fields in which servers and gateways say what went wrong, in the order of how much they tell."""
+
 _PAGE = re.compile(r"<(?:!doctype )?html(?:.{0,2000}<title>\s*(?P<title>[^<]{0,99}[^<\s]))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -81,6 +86,20 @@ def find_page(error: Exception) -> str | None:
     return page and ("a web page" + (f" ({' '.join(page['title'].split())})" if page["title"] else ""))
 
 
+def find_words(said: object, depth: int = 5) -> str:
+    """Return what the body of an error says in words, in whatever field; nothing of one that says none, as of a page of
+    HTML."""
+    if isinstance(said, str):
+        return "" if said.lstrip().startswith("<") else " ".join(said.split())
+    if isinstance(said, list) and depth:
+        return "; ".join(dict.fromkeys(filter(None, (find_words(each, depth - 1) for each in said[:5]))))
+    if not isinstance(said, dict) or not depth:
+        return ""
+    words = next(filter(None, (find_words(said.get(name), depth - 1) for name in _SAYING)), "")
+    place = said.get("loc")  # of pydantic
+    return f"{'.'.join(map(str, place))}: {words}" if words and isinstance(place, list) else words
+
+
 def translate(error: Exception, model: str, *, keys: str, names: str) -> AskgraphError:
     """Translate an error of a call of a model, which is named as in "The reranker rerank-v3.5". `keys` and `names` are
     the settings of its key, and of its name and address."""
@@ -100,7 +119,7 @@ def translate(error: Exception, model: str, *, keys: str, names: str) -> Askgrap
         case openai.APIStatusError() if error.status_code >= 500:
             return ModelUnavailable(f"{model} had an error ({error.status_code}). Try again in a moment.")
         case openai.APIStatusError() if error.status_code not in _PASSING:
-            return ModelError(f"{model} did not accept the request: {error.message}")
+            return ModelError(f"{model} did not accept the request: {find_words(error.body) or error.message}")
         case openai.APIResponseValidationError():
             return ModelError(f"{model} sent a reply that violates its protocol.")
         case openai.OpenAIError() | httpx2.HTTPError():

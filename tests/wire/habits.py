@@ -252,6 +252,18 @@ HABITS = (
         ),
     ),
     Habit(
+        "names-of-roles",
+        "signs of the template in the text, and what follows them",
+        "llama.cpp others",
+        text=lambda text: f"assistant\n\n{text}assistant\n\nNobody is told this [1].user\n\nNor this [1].",
+    ),
+    Habit(
+        "next-turn-of-mistral",
+        "signs of the template in the text, and what follows them",
+        "others",
+        text=lambda text: f"{text}</s> [INST] Sick leave? [/INST] Nobody is told this [1].",
+    ),
+    Habit(
         "boxed",
         "signs of the template in the text, and what follows them",
         "vLLM others",
@@ -434,7 +446,7 @@ HABITS = (
         "whole-only",
         "replies as streams only, or whole only",
         "OpenAI",
-        refuses=lambda body: "Your organization must be verified to stream this model." if body.get("stream") else None,
+        refuses=lambda body: {"detail": "The model is unsupported for streaming."} if body.get("stream") else None,
     ),
     Habit(
         "json-lines",
@@ -528,7 +540,11 @@ HABITS = (
         "no `stream_options`",
         "others",
         status=422,
-        refuses=lambda body: "extra fields not permitted" if _has(body, "stream_options") else None,
+        refuses=lambda body: (
+            {"detail": [{"loc": ["body", "stream_options"], "msg": "extra fields not permitted", "input": {}}]}
+            if _has(body, "stream_options")
+            else None
+        ),
     ),
     Habit(
         "no-temperature",

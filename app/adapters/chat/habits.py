@@ -16,6 +16,7 @@ import openai
 from langchain_core.exceptions import ContextOverflowError
 
 from app.adapters.chat.langchain import LONGEST_THOUGHTS
+from app.adapters.sdk_errors import find_words
 
 logger = logging.getLogger("askgraph.models")
 
@@ -57,7 +58,7 @@ _SPELT, _QUOTED = 2000, 300
 """Characters of a server's message that are looked at, and that readers get. Some repeat the whole request."""
 _RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECASE)
 """Limits that have nothing to do with one prompt, though their messages speak of tokens."""
-_FIGURE = re.compile(r"(?<!code: )\b\d{1,9}\b")
+_FIGURE = re.compile(r"\b\d{1,9}\b")
 _REPLY = re.compile(r"max_\w{0,20}tokens|completion|output", re.IGNORECASE)
 _MONEY = r"((?<!thinking.)budget(?!.?tokens)|quota|credit|balance|funds|usage.limit)"
 _SPENT = re.compile(
@@ -88,28 +89,18 @@ _BROKEN = 3
 """Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
 
 
-def _read_body(error: openai.APIError) -> object:
-    """Return what the server says; Gemini puts it into a list."""
-    first = error.body[0] if isinstance(error.body, list) and error.body else error.body
-    return first.get("error", first) if isinstance(first, dict) else first
-
-
 def spell(error: openai.APIError) -> str:
     """Return all that the server says: gateways put the words of the server behind them elsewhere."""
-    found = _read_body(error)
-    body = found if isinstance(found, dict) else {"metadata": {"raw": found}}
-    metadata, message = body.get("metadata"), body.get("message")
-    said = [error.message, metadata.get("raw") if isinstance(metadata, dict) else None]
-    said += [message] if isinstance(message, dict) or str(message) not in error.message else []
-    return "\n".join((each if isinstance(each, str) else json.dumps(each))[:_SPELT] for each in said if each)
+    metadata = error.body.get("metadata") if isinstance(error.body, dict) else None
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    said = (find_words(error.body) or error.message, raw if isinstance(raw, str) else json.dumps(raw) if raw else "")
+    return "\n".join(each[:_SPELT] for each in said if each)
 
 
 def quote(error: openai.APIError) -> str:
-    """Return the server's own words behind a colon, for readers; nothing where there are none, as of a page of HTML."""
-    found = _read_body(error)
-    said = found.get("message") if isinstance(found, dict) else found
-    words = " ".join(said.split()).rstrip(".") if isinstance(said, str) else ""
-    return f": {words[:_QUOTED]}" if words and not words.startswith("<") else ""
+    """Return the server's own words behind a colon, for readers; nothing where there are none."""
+    words = find_words(error.body)[:_QUOTED].rstrip(".")
+    return f": {words}" if words else ""
 
 
 def is_too_long(error: openai.APIError) -> bool:
@@ -124,6 +115,9 @@ def find_smaller(error: openai.APIStatusError, sent: Body, wanted: int) -> int |
     what is wanted is left: then fewer sources are the better way."""
     limit, said = sent.get("max_tokens") or sent.get("max_completion_tokens") or 0, spell(error)
     figures = {int(each) for each in _FIGURE.findall(re.sub(r"(?<=\d),(?=\d{3})", "", said))}
+    if error.status_code == 402:  # of what an account can afford
+        left = max((each for each in figures if each < limit), default=0)
+        return left if left * 4 >= wanted else None
     if not is_too_long(error) or not (limit in figures or _REPLY.search(said)):
         return None
     # The limit, and its sum with the prompt.
@@ -258,7 +252,7 @@ class Habits:
         if error.status_code == 500:
             self.broken += not tried
             return self.broken % _BROKEN == 0 or is_named
-        if is_spent(error) or is_crash(error) or error.message == self.hopeless:
+        if is_spent(error) or is_crash(error) or spell(error) == self.hopeless:
             return False
         if error.status_code not in (400, 422):
             return is_named and error.status_code in _ELSEWHERE
@@ -275,7 +269,7 @@ class Habits:
 
     def explain(self, sent: Body, error: openai.APIStatusError) -> Exception:
         """Return the error of a request that nothing helps. Of two that are alike, the longer one is too long."""
-        self.hopeless, size = error.message, len(str(sent["messages"]))
+        self.hopeless, size = spell(error), len(str(sent["messages"]))
         if is_crash(error):
             return ContextOverflowError(error.message) if self._blames_length(size) else error
         if error.status_code in (400, 422) and 0 < self.longest < size and not is_filtered(error):

@@ -31,7 +31,7 @@ from app.adapters.chat.running_on import RunningOn
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.sdk_errors import translate_silence
+from app.adapters.sdk_errors import find_words, translate_silence
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -380,7 +380,7 @@ class LangChainChat:
         holders = [held for reason in reasons for held in (reason, getattr(reason, "response", None))]
         statuses = (getattr(held, "status_code", None) for held in holders)
         status = next((status for status in statuses if isinstance(status, int)), None)
-        said = str(error)[:LONGEST_MESSAGE] or "No answer in time."
+        said = (find_words(getattr(error, "body", None)) or str(error) or "No answer in time.")[:LONGEST_MESSAGE]
         logger.info("the language model %s: status %s, %s", self.name, status, said)
         sink.record_failure(FailedAttempt(status, said))
 

@@ -229,7 +229,10 @@ class OpenAIChat(LangChainChat):
             case openai.APIStatusError() if is_spent(error):
                 again = "Asking again does not help. Whoever runs this service can raise it."
                 return ModelError(f"The budget of the language model {self.name} is used up{quote(error)}. {again}")
-            case openai.PermissionDeniedError() | openai.APITimeoutError():
+            case openai.PermissionDeniedError():
+                message = f"The language model {self.name} may not be used with this key and address{quote(error)}."
+                return ModelRejectedKey(f"{message} Check OPENAI_API_KEY.")
+            case openai.APITimeoutError():
                 return super()._translate(error)
             case openai.APIStatusError() if error.status_code in (404, 405):
                 return ModelError(self._explain_absence(error), said=spell(error))
@@ -239,10 +242,10 @@ class OpenAIChat(LangChainChat):
                 message = f"The language model {self.name} did not accept the request{quote(error)}."
                 return ModelError(message, said=spell(error))
             case openai.APIStatusError():
-                busy = "The language model is busy. Try again in a moment."
-                failed = f"The language model's server reported an error{quote(error)}. Try again in a moment."
-                message = busy if error.status_code == 429 else failed
-                return ModelUnavailable(message, again_in=read_retry_after(error), said=spell(error))
+                again_in, is_busy = read_retry_after(error), error.status_code == 429
+                said = "is busy" if is_busy else f"'s server reported an error{quote(error)}"
+                message = f"The language model{' ' * is_busy}{said}. Try again in {_name_time(again_in or 0)}."
+                return ModelUnavailable(message, again_in=again_in, said=spell(error))
             case openai.OpenAIError():
                 return translate_silence(error, read_retry_after(error))
         return super()._translate(error)
@@ -258,6 +261,12 @@ class OpenAIChat(LangChainChat):
             otherwise = f"Unless that says why, check its name. {_ADDRESS}"
             return f"There is no language model {self.name} for this account and address{said}. {otherwise}"
         return f"There is no language model {self.name} at this address. Check its name. {_ADDRESS}"
+
+
+def _name_time(seconds: float) -> str:
+    if seconds < 100:
+        return "a moment"
+    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.0f} hours"
 
 
 class _Completions:
@@ -356,13 +365,13 @@ class _Completions:
                 first = first or error
                 if following is None:
                     raise habits.explain(sent, first) from None
-                if left_out and last == error.message and not is_pair(left_out[-1], following):
+                if left_out and last == spell(error) and not is_pair(left_out[-1], following):
                     # That was not what it refused.
                     guiltless = left_out[-1]
                     left_out = [name for name in left_out if name != guiltless and not is_pair(name, guiltless)]
                 left_out.append(following)
                 tried.add(following)
-                last = error.message
+                last = spell(error)
                 continue
             habits.note_reply(sent, used, set(left_out), empty=not (reader.said or reader.thought))
             if isinstance(reply, dict):

@@ -17,6 +17,7 @@ from app.adapters.bounded_http import OversizedResponse
 from app.adapters.chat.ends import read_end
 from app.adapters.chat.judgements import SEARCHED, find_objects
 from app.adapters.chat.langchain import LONGEST_THOUGHTS
+from app.adapters.sdk_errors import find_words
 from domain.ports.models import UNSAID
 
 LONGEST_LINE = 1_000_000
@@ -50,12 +51,16 @@ _MARK = re.compile(
     # most, Mistral, Kimi, Cohere, Gemma
     r"|<\|channel\|>(?P<channel>\w++)[^<]*+(?:<\|constrain\|>\w*+)?<\|message\|>|<\|start\|>assistant"  # gpt-oss
     r"|(?P<turn><\|(?:eot_id|eom_id|eot|end_of_text|start_header_id|header_start|im_end|im_start|endoftext|user"
-    r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<\|turn>|<turn\|>|<｜(?:end▁of▁sentence|User)｜>)"
-    # Llama, ChatML, Gemma, DeepSeek
+    r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<\|turn>|<turn\|>|<｜(?:end▁of▁sentence|User)｜>"
+    r"|(?:</s>\s*)?\[/?INST\])"  # Llama, ChatML, Gemma, DeepSeek, Mistral
+    r"|(?P<role>(?:assistant|user|model)(?=\n)|### ?(?:Assistant|Human|Instruction|Response|User):)"
     rf"|{_SIGN}"
 )
 _UNFINISHED = re.compile(
-    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,44}|</?｜[^<>]{0,80}|<\|start\|>[a-z]{0,8}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
+    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,44}|</?｜[^<>]{0,80}|<\|start\|>[a-z]{0,8}"
+    r"|(?:</s>\s*)?\[/?(?:T?H?I?N?K?|I?N?S?T?)|◁/?\w{0,5}|### ?[A-Z]?[a-z]{0,11}|"
+    + "|".join(role[:end] for role in ("assistant", "user", "model") for end in range(len(role), 0, -1))
+    + r")\Z"
 )
 """What may be the beginning of a mark: it waits for the rest."""
 _BARE = "analysis"
@@ -80,7 +85,7 @@ class ServerError(Exception):
 
     def __init__(self, said: object) -> None:
         self.body = said if isinstance(said, dict) else {"message": str(said)}
-        super().__init__(str(self.body.get("message") or self.body))
+        super().__init__(find_words(self.body) or str(self.body))
         codes = [str(value) for name, value in self.body.items() if name.endswith(("code", "status"))]
         # Without a status it is the server's own, after which asking again may help; LM Studio says so of a wrong path.
         other = (
@@ -130,9 +135,10 @@ class _Splitter:
             if mark["channel"]:
                 yield from self._pass(before)
                 self._framed, self._thinks, self._unsure = True, mark["channel"] != "final", False
-            elif mark["turn"] and not self._is_code(before):
+            elif (mark["turn"] or (mark["role"] and self._ends_turn(before))) and not self._is_code(before):
                 if self._unsure and before.strip():
                     self._thinks = self._unsure = False
+                self._framed = True
                 yield from self._pass(before)
                 if self.spoke and not self._thinks:
                     self.over, after = True, ""
@@ -182,6 +188,12 @@ class _Splitter:
         is_glued = last.isalnum() or last in (*".!?…。", ")")
         alone = is_sign or self.goes_on or is_glued or (last in ("", "\n") and after[:1] in ("", "\n"))
         return alone and not self._ended and not self._is_code(before)
+
+    def _ends_turn(self, before: str) -> bool:
+        """Return True where the name of a role is the header of a turn whose signs a server has taken out: at the
+        beginning, or behind the end of a sentence, with at most line feeds between."""
+        words = (self._words + before).rstrip("\n")
+        return not words or words[-1] in '.!?…。)]*"`'
 
     def _opens(self, before: str, is_sign: bool) -> bool:
         """Return True for a tag that opens thoughts: the first of the reply, a sign, one that begins a line, and any
@@ -251,7 +263,7 @@ class ReplyReader:
         choices = chunk.get("choices")
         choice: Any = next(iter(choices), None) if isinstance(choices, list) else None
         choice = choice if isinstance(choice, dict) else {}
-        told = chunk.get("detail") or chunk.get("message") if "choices" not in chunk else None
+        told = "" if choices else find_words(chunk)
         failed = choice.get("finish_reason") in _FAILED and "The reply ended with an error."
         error = chunk.get("error") or choice.get("error") or told or failed
         if error and self.finish is None:  # what follows the end takes nothing back

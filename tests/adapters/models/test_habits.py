@@ -70,6 +70,7 @@ async def test_a_prompt_longer_than_any_that_was_answered_is_too_long_whatever_i
          "`max_new_tokens`", [1000, 524]),
         (1536, "max_tokens exceeds the available context", [1000, 500]),
         (1300, "max_tokens exceeds the available context", [1000, 500, 250]),
+        (1536, "You requested up to {limit} tokens, but can only afford 548.", [1000, 548]),
         (1100, "The maximum context length is {window} tokens: {prompt} in the messages, {limit} in the completion.",
          [1000]),
         (900, "The maximum context length is {window} tokens. However, you requested {total} tokens ({prompt} in the "
@@ -84,7 +85,8 @@ async def test_a_reply_is_asked_for_in_the_room_that_the_prompt_leaves(
         told = says.format(window=window, total=prompt + limit, prompt=prompt, limit=limit)
         return told if prompt + limit > window else None
 
-    async with PROVIDER.open(3, habit=Habit("tight", "", "", refuses=refuse)) as (server, _, model):
+    status = 402 if "afford" in says else 400
+    async with PROVIDER.open(3, habit=Habit("tight", "", "", refuses=refuse, status=status)) as (server, _, model):
         writing = model.stream(MESSAGES, Sink(), temperature=0.0, max_tokens=1000)
         if window - 988 < 260:
             with pytest.raises(ContextTooLong):
@@ -251,7 +253,8 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
         (400, [{"error": {"message": "Input data may contain inappropriate content."}}], ModelRefused, "refused", 1),
         (424, "Request failed during generation.", ModelUnavailable, "failed during generation", 3),
         (429, "No deployments available, try again in 60 seconds.", ModelUnavailable, "is busy", 1),
-        (429, "Limit 100000 of tokens per day. Please try again in 7m12.48s.", ModelUnavailable, "is busy", 1),
+        (429, "Limit 100000 of tokens per day. Please try again in 7m12.48s.", ModelUnavailable, "in 7 minutes", 1),
+        (429, "Exceeded rate limit. Please retry after 86400 seconds.", ModelUnavailable, "busy.*in 24 hours", 1),
         (429, [{"error": {"message": "Limit: 10. Please retry in 43.2s."}}], ModelUnavailable, "is busy", 1),
         (429, [{"error": {"details": [{"retryDelay": "43s"}]}}], ModelUnavailable, "is busy", 1),
         (400, "Range of input length should be [1, 30720]", ContextTooLong, "does not fit", 1),
@@ -260,6 +263,8 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
         (404, "No models loaded.", ModelError, r"address: No models loaded\..*ends in /v1", 1),
         (404, "No endpoints match your guardrail restrictions.", ModelError, "account and address: No endpoints", 1),
         (405, "Method Not Allowed", ModelError, "takes no questions.*usually ends in /v1", 1),
+        (404, {"success": False, "errors": [{"code": 1, "message": "No route"}]}, ModelError, ": No route", 1),
+        (403, {"detail": "Invalid host header"}, ModelRejectedKey, "address: Invalid host header", 1),
         (403, "<html><title>Blocked</title>", ModelError, r"a web page \(Blocked\)", 1),
     ],
 )
@@ -316,7 +321,7 @@ _BEGUN = [*_OPENED, {"choices": [{"delta": {"content": "The notice"}, "finish_re
         (_OPENED, {"message": "Odd voice.", "code": None}, ModelUnavailable, "error: Odd voice. Try", 3),
         (_OPENED, {"message": "The model has crashed. (Exit code: 18446744072635)"}, ContextTooLong, "not fit", 1),
         (_OPENED, {"message": _TGI, "http_status_code": 422}, ContextTooLong, "does not fit", 1),
-        (_OPENED, {"message": "Odd voice.", "status": 403}, ModelRejectedKey, "may not use", 1),
+        (_OPENED, {"message": "Odd voice.", "status": 403}, ModelRejectedKey, "may not be used", 1),
         (_BEGUN, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 1),
         (_BEGUN, {"message": "runner crashed"}, ModelUnavailable, "error: runner crashed. Try", 1),
         (_BEGUN, {"message": "Not on this GPU.", "code": "400"}, ModelError, "request: Not on this GPU.", 1),
