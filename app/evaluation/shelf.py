@@ -53,8 +53,8 @@ async def open_shelf(
     try:
         for done, (library, folder) in enumerate(wanted.libraries.items()):
             progress(done, len(libraries))
-            report = await services.library.ingestion.add_paths(libraries[library], [folder])
-            ids |= {each.document_id: each.source for each in report.documents if each.document_id is not None}
+            reports = await services.library.ingestion.add_path(libraries[library], folder)
+            ids |= {each.document_id: each.source for each in reports if each.document_id is not None}
         await services.library.wait_for_indexes()
         progress(len(libraries), len(libraries))
         yield Shelf(workspace_id, libraries, ids)

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +19,6 @@ from domain.documents import (
     Chunk,
     Document,
     DocumentReport,
-    IngestReport,
     ParsedDocument,
     embedding_text,
     tell_unread,
@@ -44,14 +42,6 @@ stored first, so that its words find it at once, and embedded then."""
 
 POLL_SECONDS = 0.05
 """Interval of looks at a document whose last chunks another worker embeds."""
-
-AT_ONCE = 2
-"""Files of a folder that are in work: while one is read or stored, the other is embedded, which is nine tenths of the
-work."""
-
-
-Progress = Callable[[str, int, int], None]
-"""Called with the source, how many of its new chunks are embedded, and how many there are."""
 
 
 class Ingestion:
@@ -94,7 +84,6 @@ class Ingestion:
         moved_from: str | None = None,
         brought_by: str | None = None,
         arrival: Arrival | None = None,
-        progress: Progress | None = None,
         later: bool = False,
         on_stage: Callable[[IngestionProgress], None] = lambda _: None,
     ) -> DocumentReport:
@@ -167,7 +156,7 @@ class Ingestion:
                 moved_from=moved_from,
                 brought_by=brought_by,
             )
-            report = await self._keep(workspace_id, content, existing, progress, later=later)
+            report = await self._keep(workspace_id, content, existing, later=later)
             return replace(report, note=" ".join(filter(None, (report.note, room))) or None)
         except DocumentError as error:
             return report_failure(source, error)
@@ -203,40 +192,24 @@ class Ingestion:
             return report
         chunks = await asyncio.to_thread(split, parsed)
         content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, parsed.metadata)
-        return await self._keep(workspace_id, content, existing, None)
+        return await self._keep(workspace_id, content, existing)
 
-    async def add_paths(
-        self,
-        workspace_id: str,
-        paths: Sequence[Path | str],
-        *,
-        metadata: Metadata | None = None,
-        groups: Sequence[str] | None = None,
-        progress: Progress | None = None,
-    ) -> IngestReport:
-        """Add files, and folders with all that is in them.
-
-        In folders, hidden files and files of types that are not supported are passed over; a file named in `paths`
-        must be supported. A file that fails does not stop the others. `metadata` and `groups` are as in `add`.
+    async def add_path(self, workspace_id: str, path: Path) -> list[DocumentReport]:
+        """Add a file, or those of supported types in a folder. One that fails does not stop the others.
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
-        started = time.perf_counter()
-        files: list[Path | DocumentReport] = []
-        passed_over: list[Path] = []
-        for path in paths:
-            found, others = await asyncio.to_thread(find_files, Path(path))
-            files += found
-            passed_over += others
-        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata, groups, progress)
-        return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
+        found, _ = await asyncio.to_thread(find_files, path)
+        return [
+            each if isinstance(each, DocumentReport) else await self._add_file(workspace_id, each) for each in found
+        ]
 
     async def embed_added(self, workspace_id: str, report: DocumentReport) -> DocumentReport:
         """Embed what was added `later` and is still to be embedded. Returns the report, with a note where that has to
         wait. Raises `DatabaseUnavailable`."""
         if self._backlog is None or not report.embedded or report.document_id is None:
             return report
-        note = await self._embed_stored(workspace_id, report.document_id, report.source, None)
+        note = await self._embed_stored(workspace_id, report.document_id)
         return replace(report, note=" ".join(filter(None, (report.note, note))) or None)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -279,7 +252,6 @@ class Ingestion:
         workspace_id: str,
         content: DocumentContent,
         existing: Document | None,
-        progress: Progress | None,
         *,
         later: bool = False,
     ) -> DocumentReport:
@@ -289,7 +261,7 @@ class Ingestion:
         new = [chunk for chunk in content.chunks if chunk.content_hash not in stored]
         count = len({chunk.content_hash for chunk in new})
         is_stored_first = self._backlog is not None and count > (0 if later else WHOLE)
-        vectors = {} if is_stored_first else await self._embed(source, content.parsed, new, progress)
+        vectors = {} if is_stored_first else await self._embed(content.parsed, new)
         try:
             document, status = await self._store.replace(workspace_id, replace(content, embeddings=vectors))
         except Superseded as error:
@@ -300,7 +272,7 @@ class Ingestion:
         if content.groups is None and set(document.groups or ()) != set(existing.groups or () if existing else ()):
             notes.append(f"Only {', '.join(document.groups or ())} may read it.")
         if is_stored_first and not later:
-            notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
+            notes.append(await self._embed_stored(workspace_id, document.id))
         return DocumentReport(
             source=source,
             status=status,
@@ -313,67 +285,27 @@ class Ingestion:
             unread=document.unread,
         )
 
-    async def _add_files(
-        self,
-        workspace_id: str,
-        files: Sequence[Path | DocumentReport],
-        metadata: Metadata | None,
-        groups: Sequence[str] | None,
-        progress: Progress | None,
-    ) -> list[DocumentReport]:
-        """Return the report of each file, in order."""
-        free = asyncio.Semaphore(AT_ONCE)
-
-        async def add(path: Path, data: bytes, sidecar: Metadata) -> DocumentReport:
-            try:
-                return await self.add(
-                    workspace_id, str(path), data,
-                    metadata=metadata, sidecar=sidecar, groups=groups, progress=progress,
-                )  # fmt: skip
-            finally:
-                free.release()
-
-        async def begin(file: Path | DocumentReport) -> DocumentReport | asyncio.Task[DocumentReport]:
-            if isinstance(file, DocumentReport):
-                return file
-            await free.acquire()
-            try:
-                data = await asyncio.to_thread(load, file, self._max_bytes)
-                sidecar = await asyncio.to_thread(read_sidecar, file)
-            except (DocumentError, MetadataError) as error:
-                free.release()
-                return report_failure(str(file), error)
-            return group.create_task(add(file, data, sidecar))
-
+    async def _add_file(self, workspace_id: str, file: Path) -> DocumentReport:
         try:
-            async with asyncio.TaskGroup() as group:
-                begun = [await begin(file) for file in files]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
-        return [outcome if isinstance(outcome, DocumentReport) else outcome.result() for outcome in begun]
+            data = await asyncio.to_thread(load, file, self._max_bytes)
+            sidecar = await asyncio.to_thread(read_sidecar, file)
+        except (DocumentError, MetadataError) as error:
+            return report_failure(str(file), error)
+        return await self.add(workspace_id, str(file), data, sidecar=sidecar)
 
-    async def _embed_stored(
-        self, workspace_id: str, document_id: str, source: str, progress: Progress | None
-    ) -> str | None:
+    async def _embed_stored(self, workspace_id: str, document_id: str) -> str | None:
         """Embed the chunks of a stored document, together with the workers. Returns a note where that has to wait."""
         assert self._backlog is not None
         place = workspace_id, document_id
         try:
-            total = left = await self._backlog.count(*place)
-            while left:
-                embedded = await self._backlog.embed_some_of(*place, self._encoder)
-                left = await self._backlog.count(*place)
-                if progress is not None:
-                    progress(source, total - left, total)
-                if left and not embedded:
+            while await self._backlog.count(*place):
+                if not await self._backlog.embed_some_of(*place, self._encoder):
                     await asyncio.sleep(POLL_SECONDS)
         except Unavailable as error:
             return f"Its words find it; its meaning will, once it is embedded. {error.message}"
         return None
 
-    async def _embed(
-        self, source: str, parsed: ParsedDocument, chunks: Sequence[Chunk], progress: Progress | None
-    ) -> dict[str, ChunkVectors]:
+    async def _embed(self, parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, ChunkVectors]:
         """Return the vectors by content hash. Text that the document repeats is embedded once."""
         # In a thread: spelling the 2,000 chunks of a table of 5,000 columns takes a second.
         texts = await asyncio.to_thread(_spell, parsed, chunks)
@@ -383,8 +315,6 @@ class Ingestion:
             batch = hashes[first : first + BATCH]
             passages = [texts[content_hash] for content_hash in batch]
             vectors.update(zip(batch, await self._encoder.encode(passages), strict=True))
-            if progress is not None:
-                progress(source, len(vectors), len(hashes))
         return vectors
 
 

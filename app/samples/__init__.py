@@ -3,4 +3,4 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-"""Give it to `Ingestion.add_paths`."""
+"""Give it to `Ingestion.add_path`."""

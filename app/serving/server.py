@@ -139,9 +139,9 @@ async def _serve(
 async def load_samples(services: Services) -> None:
     """Load the sample library into the default workspace, unless that workspace has ever held a document."""
     if await services.library.documents.is_untouched("default"):
-        report = await services.library.ingestion.add_paths("default", [FOLDER])
-        for failed in report.failed:
-            err.print(f"[yellow]{escape(f'{failed.source}: {failed.error}')}[/yellow]")
+        for report in await services.library.ingestion.add_path("default", FOLDER):
+            if report.status == "failed":
+                err.print(f"[yellow]{escape(f'{report.source}: {report.error}')}[/yellow]")
 
 
 async def answer_once(services: Services) -> None:

@@ -47,7 +47,7 @@ async def make_questions(services: Services, workspace: str) -> list[str]:
 async def collect_citations(services: Services, file: Path) -> list[Citation]:
     """Return what the answers to questions about the file cite and show."""
     workspace = file.stem
-    await services.library.ingestion.add_paths(workspace, [file])
+    await services.library.ingestion.add_path(workspace, file)
     questions = await make_questions(services, workspace)
     found: dict[str, Citation] = {}
     async with services.make_run_manager() as turns:

@@ -60,7 +60,7 @@ async def stocked(module_services: Services, tmp_path_factory: pytest.TempPathFa
     """With the sample library, a cross-encoder and every pipeline."""
     folder = write_cross_encoder(tmp_path_factory.mktemp("models") / "cross-encoder")
     async with open_services(module_services.settings.model_copy(update={"cross_encoder": folder})) as services:
-        await services.library.ingestion.add_paths("default", [Path(app.samples.__file__).parent])
+        await services.library.ingestion.add_path("default", Path(app.samples.__file__).parent)
         original = {name: read_modes(read_settings(profiles=Path(name), cross_encoder=folder))[name] for name in NAMES}
         modes = fit_modes(original, services.library.embedder.name, None)
         # The tiny cross-encoder's probabilities say nothing, so its pipeline must not abstain by them.

@@ -126,7 +126,7 @@ async def test_the_model_reads_the_documents_own_date_and_never_the_files(servic
     for path in (stated, plain):
         os.utime(path, (MARCH, MARCH))
     ingestion, store = services.library.ingestion, services.library.search
-    await ingestion.add_paths("w", [tmp_path])
+    await ingestion.add_path("w", tmp_path)
     days = {}
     for document in await services.library.documents.list("w"):
         [passage] = await store.read_outline(Scope("w"), document.id, 1)

@@ -27,16 +27,20 @@ async def read(services: Services, source: str) -> Document:
     return document
 
 
-async def test_the_caller_outweighs_the_sidecar_and_the_sidecar_front_matter(
-    services: Services, tmp_path: Path
-) -> None:
+async def test_the_caller_outweighs_the_sidecar_and_that_front_matter(services: Services, tmp_path: Path) -> None:
     guide, plain = tmp_path / "guide.md", tmp_path / "plain.txt"
     guide.write_bytes(GUIDE)
     plain.write_bytes(b"The mast is painted in May.")
     (tmp_path / "guide.md.meta.json").write_text('{"year": 2024, "region": ["eu", "us"], "draft": true}')
-    report = await services.library.ingestion.add_paths("w", [tmp_path], metadata={"draft": False})
-    assert [document.status for document in report.documents] == ["added", "added"]
-    assert not report.passed_over
+    queue = services.library.ingestions
+    both: list[Metadata | None] = [{"draft": False}, None]
+    for given in both:
+        take = into_queue(queue, services.library.parsers, "w", max_bytes=10_000, metadata=given)
+        handed = await hand_over([tmp_path], take)
+        assert (len(handed.ingestions), handed.passed_over) == (2, [])
+    async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
+        while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
     expected: Metadata = {"title": "Field guide", "team": "hr", "year": 2024, "region": ["eu", "us"], "draft": False}
     document = await read(services, str(guide))
     assert (document.title, document.metadata) == ("Field guide", expected)
@@ -52,15 +56,14 @@ async def test_a_wrong_sidecar_fails_its_file_alone(services: Services, tmp_path
         (tmp_path / name).write_bytes(GUIDE + name.encode())
     for problem, said in (("{", "is not JSON"), ('{"team": null}', "'team' needs text"), ("x" * 70_000, "is larger")):
         (tmp_path / "a.md.meta.json").write_text(problem)
-        report = await services.library.ingestion.add_paths("w", [tmp_path])
-        [failed] = report.failed
+        failed, _ = await services.library.ingestion.add_path("w", tmp_path)
         assert (failed.source, failed.code) == (str(tmp_path / "a.md"), "metadata_error")
         assert "a.md.meta.json" in (failed.error or "")
         assert said in (failed.error or "")
     assert await find(services, "team=hr") == [str(tmp_path / "b.md")]
     (tmp_path / "a.md.meta.json").unlink()
     os.mkfifo(tmp_path / "a.md.meta.json")  # which waits for a writer
-    [failed] = (await services.library.ingestion.add_paths("w", [tmp_path])).failed
+    failed, _ = await services.library.ingestion.add_path("w", tmp_path)
     assert "is no file" in (failed.error or "")
 
 
@@ -107,25 +110,3 @@ async def test_of_a_document_of_an_older_version_stays_what_its_file_does_not_sa
         await ingestion.add("w", "guide.md", text)
         found = (await read(services, "guide.md")).metadata
         assert found == {"title": "Field guide", "team": "hr", "year": 2023, "region": "eu"}
-
-
-async def test_files_that_are_read_later_keep_their_metadata(services: Services, tmp_path: Path) -> None:
-    queue = services.library.ingestions
-    guide = tmp_path / "guide.md"
-    guide.write_bytes(GUIDE)
-    (tmp_path / "guide.md.meta.json").write_text('{"region": "eu"}')
-    given: list[Metadata | None] = [{"draft": True}, None]
-    for metadata in given:
-        await hand_over(
-            [tmp_path], into_queue(queue, services.library.parsers, "w", max_bytes=10_000, metadata=metadata)
-        )
-    async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
-        while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    assert (await read(services, str(guide))).metadata == {
-        "title": "Field guide",
-        "team": "hr",
-        "year": 2023,
-        "region": "eu",
-        "draft": True,
-    }

@@ -186,7 +186,8 @@ async def test_a_document_stays_itself_wherever_its_file_goes(folder: Team, data
     library = folder.services.library
     [document] = [each for each in await library.documents.list("default") if each.title == "salaries"]
     await library.documents.set_groups("default", document.id, ["board"])
-    await library.ingestion.add_paths("default", [document.source], metadata={"year": 2025})
+    salaries = await asyncio.to_thread(Path(document.source).read_bytes)
+    await library.ingestion.add("default", document.source, salaries, metadata={"year": 2025})
     revision = document.revision
 
     async def check(name: str, revision: int) -> None:
@@ -482,9 +483,8 @@ async def test_a_name_that_cannot_be_stored_is_told_and_the_rest_is_brought_in(f
     await folder.sync()
     assert await folder.names() == ["a.md", "b.md", longest]
     assert [action for action, _ in await folder.sync()] == ["failed"]
-    report = await folder.services.library.ingestion.add_paths("default", [folder.path])
-    assert [each.status for each in report.documents] == ["failed", "unchanged", "unchanged", "unchanged"]
-    [told] = report.failed
+    told, *others = await folder.services.library.ingestion.add_path("default", folder.path)
+    assert [each.status for each in (told, *others)] == ["failed", "unchanged", "unchanged", "unchanged"]
     assert "Rename the file or folder" in (told.error or "")
     assert "Pr\\udcfcfung" in told.source
 
