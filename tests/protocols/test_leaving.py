@@ -23,8 +23,8 @@ Stop = Callable[[], Awaitable[object]]
 
 
 def make_asked(events: Events, stop: Stop) -> Asked:
-    # Without an index: to remember the answer would fail.
-    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None))
+    # Without an index: nothing is remembered.
+    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None), False)
 
 
 def stream_completion(events: Events, stop: Stop) -> AsyncGenerator[bytes]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import openai
@@ -183,6 +184,22 @@ async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
     assert streamed.headers["x-thread-id"] != first.headers["x-thread-id"]
     third = await send(served, QUESTION, answer, "Who handles claims?", text, "Where?")
     assert third.headers["x-thread-id"] == streamed.headers["x-thread-id"]
+
+
+async def test_a_question_that_is_asked_again_unanswered_stays_in_its_thread(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = (await send(served, QUESTION)).parse().choices[0].message.content
+    for said in ([f"{QUESTION} Please."], [QUESTION, answer, "Who handles claims, please?"]):
+        with monkeypatch.context() as leaving:
+            leaving.setattr("app.api.protocols.openai.collect_while_connected", AsyncMock(return_value=None))
+            for _ in range(2):
+                with pytest.raises(openai.APIStatusError):
+                    await send(served, *said)
+        thread_id = (await send(served, *said)).headers["x-thread-id"]
+        turns = (await served.client._client.get(f"{served.address}/api/threads/{thread_id}")).json()["turns"]
+        assert [turn["question"] for turn in turns].count(said[-1]) == 3
+        assert (await send(served, *said)).headers["x-thread-id"] != thread_id
 
 
 async def test_a_conversation_that_nobody_knows_is_understood_from_its_messages(served: Served) -> None:

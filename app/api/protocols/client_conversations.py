@@ -58,6 +58,12 @@ class Asked:
         if self._is_whole:
             await self._index.remember(_extend(self.key, answer.strip()), self.run.thread_id)
 
+    async def give_up(self) -> None:
+        """Stop the run, whose answer nobody gets. A client that asks again, as after a time-out, finds the thread."""
+        await self.stop()
+        if self._is_whole:
+            await self._index.remember(self.key, self.run.thread_id)
+
     async def stream(
         self,
         begun: Iterable[bytes],
@@ -79,13 +85,15 @@ class Asked:
                     ended = event["type"] in ("done", "error")
                     if event["type"] == "done":
                         await self.remember(text)
+                    elif event["type"] == "error":
+                        await self.give_up()
                     for frame in translate(Told(event, added, text, offset)):
                         yield frame
             if end:
                 yield end
         finally:
             if is_stopped_by_leaving and not ended:
-                await finish(self.stop)
+                await finish(self.give_up)
 
 
 async def ask_last(
@@ -100,22 +108,27 @@ async def ask_last(
     is_new: bool = False,
 ) -> Asked:
     """Ask the last question of a conversation (role and text), in the thread if one is named. Otherwise, where it is a
-    conversation that we have answered, its thread goes on; where not, also because the client has edited it, a new
-    thread begins with it, and so where it `is_new`. One that is not sent whole is not recognised by its messages later.
-    Raises `InputError`, and what `RunManager.start` raises."""
+    conversation that we have answered, or this very question was given up, its thread goes on; where not, also because
+    the client has edited it, a new thread begins with it, and so where it `is_new`. One that is not sent whole is not
+    recognised by its messages later. Raises `InputError`, and what `RunManager.start` raises."""
     exchanges, question = split_conversation(said)
     caller, manager = get_caller(request), get_run_manager(request)
     scope = Scope(caller.enter(workspace), groups=caller.groups)
     key = _extend(digest([scope.workspace_id, caller.name]), *chain.from_iterable(exchanges))
-    if exchanges and thread_id is None and not is_new:
-        thread_id = await index.find(key)
+    asked, again = _extend(key, question), None
+    if thread_id is None:
+        thread_id = again = await index.find(asked)
+        if again is None and exchanges and not is_new:
+            thread_id = await index.find(key)
     ask = Ask(question, scope, thread_id, mode, history=make_turns(exchanges), caller=caller)
     run = await manager.start(ask)
+    # Its thread has gone on. Only now: a client that is refused comes back with the same conversation.
     if exchanges:
-        # Its thread has gone on. Only now: a client that is refused comes back with the same conversation.
         await index.forget(key)
+    if again is not None:
+        await index.forget(asked)
     events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
-    return Asked(run, events, stop, _extend(key, question), index, is_whole)
+    return Asked(run, events, stop, asked, index, is_whole)
 
 
 def make_turns(exchanges: Iterable[tuple[str, str]]) -> list[Turn]:

@@ -226,10 +226,11 @@ async def answer_whole(
     """Wait for the answer and describe it. A client that leaves has stopped its run."""
     followed = await collect_while_connected(request, events)
     if followed is None:
-        await asked.stop()
+        await asked.give_up()
         return Response(status_code=GONE)
     ended, _ = followed
     if ended["type"] == "error":
+        await asked.give_up()
         status = status_of_failure(ended)
         return refuse(400 if status == 422 else status, ended["message"], ended["code"])
     await asked.remember(ended["answer"])
