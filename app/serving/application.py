@@ -22,7 +22,7 @@ from app.api.operating import cache, costs, health, metrics, models
 from app.api.people import keys, session, sign_in
 from app.api.perimeter.errors import register_error_handlers
 from app.api.perimeter.perimeter import BodyLimit, Perimeter, TraceRequests
-from app.api.protocols import ag_ui, mcp, openai, openai_responses, ui
+from app.api.protocols import ag_ui, mcp, ollama, openai, openai_responses, ui
 from app.api.protocols.agent_server.routes import AGENT_SERVER
 from app.api.schema.documenting import add_words
 from app.api.schema.reference import POLICY, render_reference
@@ -59,7 +59,16 @@ ROUTERS = (
     metrics.router,
 )
 
-DIALECTS = (openai.router, openai_responses.router, openai.rest, ui.router, ag_ui.router, mcp.router, *AGENT_SERVER)
+DIALECTS = (
+    openai.router,
+    openai_responses.router,
+    openai.rest,
+    ollama.router,
+    ui.router,
+    ag_ui.router,
+    mcp.router,
+    *AGENT_SERVER,
+)
 """Other protocols, which others document."""
 
 MAX_BODY = 1_000_000

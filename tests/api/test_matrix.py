@@ -144,6 +144,16 @@ ENDPOINTS: dict[str, Endpoint] = {
             }
         },
     ),
+    **{f"get /ollama{path}": Endpoint("ask") for path in ("", "/api/version", "/api/tags")},
+    **{f"{method} /ollama/{{path:path}}": Endpoint("ask") for method in ("get", "post", "delete")},
+    "post /ollama/api/show": Endpoint("ask", {"json": {"model": "fast"}}),
+    **{
+        f"post /ollama/api/{name}": Endpoint("ask", {"json": {"model": "fast", "stream": False, **asked}})
+        for name, asked in {
+            "generate": {"prompt": "What does the lawn of the Kestrel need?"},
+            "chat": {"messages": [{"role": "user", "content": "What does the lawn of the Kestrel need?"}]},
+        }.items()
+    },
     "post /v1/responses": Endpoint(
         "ask",
         {

@@ -1,6 +1,7 @@
 """OpenAI's own client and LangChain's, unmodified, against the service."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -271,6 +272,33 @@ def test_a_correction_is_said_where_nothing_can_be_taken_back(reason: str, said:
         Correction(type="correction", reason="", answer="36. Yes", citations=[]), sent + piece, offset
     )
     assert (more, same) == (" Yes", offset)
+
+
+async def test_clients_of_ollama_are_answered_in_its_lines(served: Served) -> None:
+    async with httpx.AsyncClient(base_url=f"{served.address}/ollama/api", timeout=30) as client:
+        names = [model["name"] for model in (await client.get("tags")).json()["models"]]
+        assert names[:2] == ["fast:latest", "standard:latest"]
+        shown = await client.post("show", json={"model": names[0]})
+        assert shown.json()["capabilities"] == ["completion"]
+        asked: Any = {"model": "standard/sources:latest", "messages": [{"role": "user", "content": QUESTION}]}
+        whole = await client.post("chat", json=asked | {"stream": False})
+        lines = [json.loads(line) for line in (await client.post("chat", json=asked)).text.splitlines()]
+        assert "".join(line["message"]["content"] for line in lines) == whole.json()["message"]["content"]
+        assert [(line["done"], line.get("done_reason")) for line in lines[-2:]] == [(False, None), (True, "stop")]
+        assert "36 months" in whole.json()["message"]["content"]
+        assert f"{served.address}/api/documents/" in whole.json()["message"]["content"]
+        generated = await client.post("generate", json={"model": "fast", "prompt": QUESTION, "stream": False})
+        assert "36 months" in generated.json()["response"]
+        assert (await client.post("generate", json={"model": "fast"})).json()["done_reason"] == "load"
+        said = [{"role": "user", "content": "What is this?", "images": ["aGVsbG8="]}]
+        for path, body, status in (
+            ("chat", {"model": "none", "messages": asked["messages"]}, 404),
+            ("chat", {"model": "fast", "messages": said}, 400),
+            ("generate", {"model": "fast", "prompt": QUESTION, "format": "json"}, 400),
+            ("pull", {"model": "fast"}, 404),
+        ):
+            refused = await client.post(path, json=body)
+            assert (refused.status_code, type(refused.json()["error"])) == (status, str)
 
 
 async def test_langchain_connects_unmodified(served: Served) -> None:

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.requests import AcceptedRun, collect, read_events
-from app.api.asking.sse import STREAM_HEADERS, encode_frame, number_events
+from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
 from app.api.perimeter.errors import respond_to, status_of_failure
 from app.api.schema.descriptions import describe_answer
 from app.support.cancelling import end_tasks, finish
@@ -71,12 +71,17 @@ async def respond(
 
 
 def respond_with_frames(
-    frames: AsyncIterator[bytes], headers: Mapping[str, str], comment: str | None = None
+    frames: AsyncIterator[bytes],
+    headers: Mapping[str, str],
+    silence: bytes = b": ping\n\n",
+    media_type: str = MEDIA_TYPE,
 ) -> Response:
-    """Make the response that streams these frames, and this comment or one of the library's while none comes."""
-    make_ping = None if comment is None else lambda: ServerSentEvent(comment=comment)
+    """Make the response that streams these frames, and `silence` while none comes."""
+    make_ping: Any = lambda: silence  # noqa: E731
     headers = {**headers, **STREAM_HEADERS}
-    return EventSourceResponse(frames, ping=PING_SECONDS, ping_message_factory=make_ping, headers=headers)
+    return EventSourceResponse(
+        frames, ping=PING_SECONDS, ping_message_factory=make_ping, headers=headers, media_type=media_type
+    )
 
 
 async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:

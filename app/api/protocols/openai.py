@@ -162,7 +162,7 @@ async def complete(body: CompletionRequest, request: Request, conversations: Con
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return respond_with_frames(completion.stream(with_usage=with_usage), locate(asked.run))
-    return await answer_whole(request, asked, asked.events, completion.describe)
+    return await answer_whole(request, asked, asked.events, completion.describe, refuse)
 
 
 def _tell(body: CompletionRequest, told: str) -> Response:
@@ -221,7 +221,11 @@ def refuse_form(form: dict[str, Any] | None, choice: str | dict[str, Any] | None
 
 
 async def answer_whole(
-    request: Request, asked: Asked, events: AsyncGenerator[Event], describe: Callable[[Done], dict[str, Any]]
+    request: Request,
+    asked: Asked,
+    events: AsyncGenerator[Event],
+    describe: Callable[[Done], dict[str, Any]],
+    refuse: Callable[[int, str, str], Response],
 ) -> Response:
     """Wait for the answer and describe it. A client that leaves has stopped its run."""
     followed = await collect_while_connected(request, events)

@@ -25,7 +25,15 @@ from app.api.protocols.client_conversations import (
     ask_last,
     read_texts,
 )
-from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_form
+from app.api.protocols.openai import (
+    MOST_MESSAGES,
+    Metadata,
+    OpenAIRoute,
+    answer_whole,
+    count_tokens,
+    refuse,
+    refuse_form,
+)
 from app.api.protocols.translating import encode_named, list_url_citations, read_base_url, read_finish, spell_result
 from domain.errors import InputError, UnknownRun
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
@@ -119,7 +127,7 @@ async def respond(body: ResponseRequest, request: Request, conversations: Conver
     if body.stream:
         return respond_with_frames(translation.stream(), locate(asked.run))
     return await answer_whole(
-        request, asked, translation.heed(), lambda done: translation.describe_end(done, done["answer"], 0)
+        request, asked, translation.heed(), lambda done: translation.describe_end(done, done["answer"], 0), refuse
     )
 
 

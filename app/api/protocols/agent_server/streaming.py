@@ -14,6 +14,8 @@ from domain.execution.streams import StreamedEvent
 FROM_START = "-1"
 """The `Last-Event-ID` of who wants everything."""
 
+HEARTBEAT = b": heartbeat\n\n"
+
 _ID = re.compile(r"[0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}")
 
 Order = tuple[int, ...]
@@ -38,7 +40,7 @@ def respond_streaming(
 ) -> Response:
     """Make the response that streams a run past the place `after`. Calls `on_leave` where the client leaves before the
     end."""
-    return respond_with_frames(stream(translation, events, after, on_leave), headers, "heartbeat")
+    return respond_with_frames(stream(translation, events, after, on_leave), headers, HEARTBEAT)
 
 
 def stream(

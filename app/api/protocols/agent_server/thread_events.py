@@ -24,6 +24,7 @@ from app.api.protocols.agent_server.beginning import Beginning
 from app.api.protocols.agent_server.protocol import PREFIX, route_for
 from app.api.protocols.agent_server.reading import OpenThread, ReaderDep, ThreadReader
 from app.api.protocols.agent_server.requests import RunRequest
+from app.api.protocols.agent_server.streaming import HEARTBEAT
 from app.api.protocols.agent_server.translation import Part, StreamMode
 from app.api.schema.schemas import ThreadId
 from app.history.steps import checkpoint_id_of, parent_id_of
@@ -94,7 +95,7 @@ async def command(body: Command, request: Request, thread_id: ThreadId, reader: 
 @router.post("/threads/{thread_id}/stream/events")
 async def stream_thread(body: Channels, thread: OpenThread, reader: ReaderDep, manager: RunManagerDep) -> Response:
     """Stream what happens in a thread."""
-    return respond_with_frames(_stream(body, thread.thread_id, reader, manager), {}, "heartbeat")
+    return respond_with_frames(_stream(body, thread.thread_id, reader, manager), {}, HEARTBEAT)
 
 
 async def _stream(wanted: Channels, thread_id: str, reader: ThreadReader, manager: RunManager) -> AsyncGenerator[bytes]:
