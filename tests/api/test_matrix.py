@@ -24,6 +24,7 @@ from tests.http_client import describe_api, open_client
 
 SECRET = "The vault of the Kestrel opens with the number K7731."
 """Said in another workspace, and in a document of a group that the caller is not in."""
+LAWN = "What does the lawn of the Kestrel need?"
 HARMLESS = "The lawn of the Kestrel is mown on Tuesdays."
 
 OPEN: dict[str, int] = {
@@ -54,7 +55,7 @@ class Endpoint:
 
 
 IN_WORKSPACE = {"params": {"workspace": "$workspace"}}
-AGENT_RUN = {"json": {"assistant_id": "fast", "input": {"question": "What does the lawn of the Kestrel need?"}}}
+AGENT_RUN = {"json": {"assistant_id": "fast", "input": {"question": LAWN}}}
 
 ENDPOINTS: dict[str, Endpoint] = {
     "post /api/chat": Endpoint(
@@ -139,7 +140,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         {
             "json": {
                 "model": "standard",
-                "messages": [{"role": "user", "content": "What does the lawn of the Kestrel need?"}],
+                "messages": [{"role": "user", "content": LAWN}],
                 "metadata": {"workspace": "$workspace"},
             }
         },
@@ -147,19 +148,16 @@ ENDPOINTS: dict[str, Endpoint] = {
     **{f"get /ollama{path}": Endpoint("ask") for path in ("", "/api/version", "/api/tags")},
     **{f"{method} /ollama/{{path:path}}": Endpoint("ask") for method in ("get", "post", "delete")},
     "post /ollama/api/show": Endpoint("ask", {"json": {"model": "fast"}}),
-    **{
-        f"post /ollama/api/{name}": Endpoint("ask", {"json": {"model": "fast", "stream": False, **asked}})
-        for name, asked in {
-            "generate": {"prompt": "What does the lawn of the Kestrel need?"},
-            "chat": {"messages": [{"role": "user", "content": "What does the lawn of the Kestrel need?"}]},
-        }.items()
-    },
+    "post /ollama/api/generate": Endpoint("ask", {"json": {"model": "fast", "prompt": LAWN, "stream": False}}),
+    "post /ollama/api/chat": Endpoint(
+        "ask", {"json": {"model": "fast", "messages": [{"role": "user", "content": LAWN}], "stream": False}}
+    ),
     "post /v1/responses": Endpoint(
         "ask",
         {
             "json": {
                 "model": "standard",
-                "input": "What does the lawn of the Kestrel need?",
+                "input": LAWN,
                 "metadata": {"workspace": "$workspace"},
             }
         },
@@ -183,7 +181,7 @@ ENDPOINTS: dict[str, Endpoint] = {
             "json": {
                 "threadId": "t",
                 "runId": "r",
-                "messages": [{"id": "1", "role": "user", "content": "What does the lawn of the Kestrel need?"}],
+                "messages": [{"id": "1", "role": "user", "content": LAWN}],
             }
         },
     ),

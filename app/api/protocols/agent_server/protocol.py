@@ -7,7 +7,6 @@ from uuid import NAMESPACE_URL, uuid5
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from app.api.protocols.refusing import refuse_in
 from domain.errors import AskgraphError
@@ -21,16 +20,8 @@ def _refuse_ours(error: AskgraphError, status: int) -> Response:
 
 
 def route_for(right: Right = "ask", *others: Right) -> type[APIRoute]:
-    """Make the class of routes that need this right, or one of the others. It gives errors the protocol's form, and
-    reads every body as JSON: Agent Chat UI's passthrough sends it as text."""
-
-    class AgentServerRoute(refuse_in(_refuse_ours, *others, right=right)):  # type: ignore[misc]
-        async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-            headers = [header for header in scope["headers"] if header[0] != b"content-type"]
-            scope["headers"] = [*headers, (b"content-type", b"application/json")]
-            await super().handle(scope, receive, send)
-
-    return AgentServerRoute
+    """Make the class of routes that need this right, or one of the others, and give errors the protocol's form."""
+    return refuse_in(_refuse_ours, *others, right=right)
 
 
 def refuse(status: int, detail: str) -> Response:
