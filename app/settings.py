@@ -109,7 +109,7 @@ class Settings(BaseSettings):
     cohere_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("COHERE_API_KEY"))
     """For the reranker behind Cohere's API, version 2."""
     cohere_base_url: str | None = Field(None, validation_alias=AliasChoices("COHERE_BASE_URL"))
-    """A server that speaks Cohere's rerank API; unset: Cohere."""
+    """A server that speaks Cohere's rerank API or something like it; unset: Cohere."""
     rerank_model: str = "rerank-v3.5"
     """The reranker of modes with `rerank.method = "cohere"`."""
     cross_encoder: Path | None = None

@@ -52,6 +52,13 @@ class Behaviour(faults.Behaviour):
     """Others are 404."""
     bills: bool = True
     """False: no `meta`, as on servers of one's own."""
+    path: str = "/v2/rerank"
+    form: Literal["cohere", "voyage", "tei"] = "cohere"
+    """How replies are written; TEI's requests have other fields, too."""
+    is_logit: bool = False
+    """Scores are logits, as from llama.cpp."""
+    most: int = 1000
+    """Documents that a request may hold."""
 
 
 class CohereServer(faults.ModelServer):
@@ -61,7 +68,7 @@ class CohereServer(faults.ModelServer):
         super().__init__()
         self.behaviour = behaviour
         self.app = Starlette(
-            routes=[Route("/v2/rerank", self._rerank, methods=["POST"]), Route("/v1/models/{model}", self._describe)]
+            routes=[Route(behaviour.path, self._rerank, methods=["POST"]), Route("/v1/models/{model}", self._describe)]
         )
 
     async def _describe(self, request: Request) -> Response:
@@ -83,6 +90,12 @@ class CohereServer(faults.ModelServer):
         body: Json = json.loads(await request.body())
         self.requests.append(body)
         self.headers.append(dict(request.headers))
+        if behaviour.form == "tei" and "texts" not in body:
+            return Response("Failed to deserialize the JSON body: missing field `texts` at line 1 column 99", 422)
+        body.setdefault("documents", body.get("texts"))
+        if len(body["documents"] or ()) > behaviour.most:
+            message = f"batch size {len(body['documents'])} > maximum allowed batch size {behaviour.most}"
+            return JSONResponse({"error": message, "error_type": "Validation"}, 413)
         fault = behaviour.take_fault()
         if fault == "stall":
             await asyncio.sleep(behaviour.stall)
@@ -94,7 +107,7 @@ class CohereServer(faults.ModelServer):
         if fault == "malformed":
             return Response("<html>Bad gateway</html>", media_type="text/html")
         if fault == "misfit":
-            return JSONResponse({"data": [{"index": 0, "score": 1.0}]})
+            return JSONResponse({"data": [{"document": 0, "score": 1.0}]})
         return self._answer(body, fault)
 
     def _refuse_for(self, fault: Fault | None) -> Response | None:
@@ -134,6 +147,12 @@ class CohereServer(faults.ModelServer):
         if fault == "strange":
             results = [{"index": 0, "relevance_score": 7.5}, {"index": 1, "relevance_score": -3.0}]
             results += [{"index": len(documents) + 4, "relevance_score": 0.9}]
+        if self.behaviour.is_logit:
+            results = [{**each, "relevance_score": 9 * each["relevance_score"] - 5} for each in results]
+        if self.behaviour.form == "tei":
+            return JSONResponse([{"index": each["index"], "score": each["relevance_score"]} for each in results])
+        if self.behaviour.form == "voyage":
+            return JSONResponse({"object": "list", "data": results})
         reply: Json = {"id": str(uuid.uuid4()), "results": results}
         if self.behaviour.bills:
             lengths = [len(f"{body['query']}{document}") / 4 for document in documents]

@@ -101,12 +101,15 @@ class EmbeddingsServer(faults.ModelServer):
         if any(not isinstance(text, str) or not text for text in texts):
             return refuse(400, "'$.input' is invalid: it cannot hold an empty string.")
         if len(texts) > self.behaviour.most_inputs:
-            return refuse(400, f"'$.input' is invalid: the array has more than {self.behaviour.most_inputs} elements.")
+            problem = f"List should have at most {self.behaviour.most_inputs} items after validation"
+            return JSONResponse({"detail": [{"loc": ["body", "input"], "msg": problem}]}, 422)
         if self.behaviour.fails_at and any(self.behaviour.fails_at in text for text in texts):
             return refuse(500, "failed to encode response: json: unsupported value: NaN")
         longest = self.behaviour.longest_input
         if longest is not None and any(len(text) > longest for text in texts):
-            return refuse(400, f"This model's maximum context length is {longest} tokens.", "context_length_exceeded")
+            return JSONResponse(
+                {"error": f"`inputs` must have less than {longest} tokens.", "error_type": "Validation"}, 413
+            )
         if "dimensions" in body:
             if not self.behaviour.takes_dimensions:
                 return refuse(400, "This model does not support specifying dimensions.")

@@ -25,7 +25,7 @@ from app.adapters.bounded_http import DIRECT
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.sdk_errors import translate
+from app.adapters.sdk_errors import find_words, translate
 from app.settings import Settings, reveal
 from domain.errors import ConfigurationError, EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.library.similarity import Scale
@@ -63,8 +63,11 @@ _KEYS = "ASKGRAPH_EMBEDDINGS_API_KEY, or OPENAI_API_KEY"
 _KINDS_PATH = Path(__file__).with_name("kinds.toml")
 _SPEC = re.compile(r"openai:(?P<model>\S+?)(?:@(?P<dimension>\d+))?")
 _DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
-_TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array", re.IGNORECASE)
-_TOO_LONG = re.compile(r"context.?(length|size|window)|input.?length|too (large|long)|than \d+ tokens", re.IGNORECASE)
+_TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array|at most \d+ (item|string)", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context.?(length|size|window)|(input|sequence).?length|too (large|long)|than \d+ tokens|tokens.{0,30}exceed",
+    re.IGNORECASE,
+)
 _UNUSABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 """Exceptions that the SDK or NumPy raise for a reply that violates the protocol."""
 
@@ -257,14 +260,15 @@ class OpenAIEmbedder:
         """Learn from a refusal. Returns True if the request can be changed so that the server may accept it."""
         if error.status_code not in (400, 413, 422, 500):
             return False
-        if sent_dimensions and error.status_code != 500 and _DIMENSIONS_REFUSED.search(error.message):
+        said = find_words(error.body)
+        if sent_dimensions and error.status_code != 500 and _DIMENSIONS_REFUSED.search(said):
             self._sends_dimensions = False
             return True
-        if len(inputs) > 1 and _TOO_MANY.search(error.message):
+        if len(inputs) > 1 and _TOO_MANY.search(said):
             self._texts = min(self._texts, len(inputs) // 2)
             return True
         longest = max(map(len, inputs))
-        if longest > _SHORTEST and _TOO_LONG.search(error.message):
+        if longest > _SHORTEST and _TOO_LONG.search(said):
             self._characters = min(self._characters or longest, longest // 2)
             return True
         return False

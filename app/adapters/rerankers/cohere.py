@@ -1,22 +1,26 @@
-"""Reranks through Cohere's API or any server that implements its second version (vLLM, LiteLLM and others).
-https://docs.cohere.com/v2/reference/rerank
+"""Reranks through Cohere's API (https://docs.cohere.com/v2/reference/rerank) or a server that has something like it.
+
+vLLM, LiteLLM, llama.cpp, Infinity, Jina, Voyage and TEI differ in the path, in how many passages a request may hold, in
+what the fields are called and in whether a score is a probability or a logit: it is learnt from what they answer.
 
 The client of OpenAI's SDK makes the requests: it knows nothing of reranking, but when to try again.
 """
 
 import asyncio
+import math
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import httpx2
 import openai
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.rerankers.registry import Opening
-from app.adapters.sdk_errors import explain_silence, translate
+from app.adapters.sdk_errors import explain_silence, find_words, translate
 from app.settings import reveal
 from domain.documents import Passage, embedding_text
 from domain.errors import AskgraphError, ConfigurationError
@@ -36,10 +40,14 @@ more."""
 LONGEST = 8000
 """Characters sent of a passage, about 2,000 tokens. Each 500 tokens of a document are billed as one."""
 
+_PATHS = ("/v2/rerank", "/v1/rerank", "/rerank")
+_BASE = re.compile(r"(?P<base>.*?(?P<version>/v\d+)?)(?P<path>/rerank)?/*")
+_TOO_MANY = re.compile(r"batch.?size|too many", re.IGNORECASE)
+
 
 class _Result(BaseModel):
     index: int = Field(ge=0)
-    relevance_score: float = Field(allow_inf_nan=False)
+    relevance_score: float = Field(allow_inf_nan=False, validation_alias=AliasChoices("relevance_score", "score"))
 
 
 class _Units(BaseModel):
@@ -51,8 +59,11 @@ class _Meta(BaseModel):
 
 
 class _Reply(BaseModel):
-    results: list[_Result]
+    results: list[_Result] = Field(validation_alias=AliasChoices("results", "data"))
     meta: _Meta | None = None
+
+
+_REPLY: TypeAdapter[_Reply | list[_Result]] = TypeAdapter(_Reply | list[_Result])
 
 
 @asynccontextmanager
@@ -89,28 +100,35 @@ class CohereReranker:
         self._seconds = seconds
         self._prices = prices
         self.circuit = Circuit(f"The reranker {model}")
+        address = _BASE.fullmatch(base_url or ADDRESS)
+        assert address
+        self._paths = ("/rerank",) if address["version"] or address["path"] else _PATHS if base_url else _PATHS[:1]
+        self._texts = "documents"
+        """The field of the passages."""
+        self._most: float = math.inf
+        """Passages that a request may hold."""
+        self._is_logit = False
         self._server = openai.AsyncOpenAI(
             # The SDK does not start without a key; local servers ignore it.
             api_key=api_key or "none",
-            base_url=(base_url or ADDRESS).rstrip("/"),
+            base_url=address["base"],
             timeout=seconds,
             max_retries=RETRIES,
         )
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
-        """Return the server's relevance of each passage, clipped to 0-1; 0 for a passage that it left out.
+        """Return the server's relevance of each passage, 0-1; 0 for a passage that it left out. Scores of which one is
+        beyond are logits.
 
         Raises `ModelUnavailable`, `ModelTimeout`, `ModelRejectedKey` or `ModelError`.
         """
         if not passages:
             return []
         texts = [replace_surrogates(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
-        body = {"model": self._model, "query": replace_surrogates(question), "documents": texts}
         with self.circuit.guard():
             try:
                 async with asyncio.timeout(self._seconds):
-                    response = await self._server.post("/v2/rerank", cast_to=httpx2.Response, body=body)
-                reply = _Reply.model_validate_json(response.content)
+                    judged = await self._ask(replace_surrogates(question), texts, sink)
             except asyncio.CancelledError:
                 self._estimate(sink)
                 raise
@@ -118,9 +136,54 @@ class CohereReranker:
                 if isinstance(error, TimeoutError | openai.APITimeoutError):
                     self._estimate(sink)
                 raise self._translate(error) from error
-        self._record(reply, sink)
-        judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in reply.results}
+        self._is_logit = self._is_logit or any(not 0 <= score <= 1 for score in judged.values())
+        if self._is_logit:
+            judged = {index: (1 + math.tanh(score / 2)) / 2 for index, score in judged.items()}
         return [judged.get(index, 0.0) for index in range(len(passages))]
+
+    async def _ask(self, question: str, texts: Sequence[str], sink: UsageSink) -> dict[int, float]:
+        """Return the score of each text, by its place, as the server gives it."""
+        if len(texts) > self._most:
+            half = (len(texts) + 1) // 2
+            rest = await self._ask(question, texts[half:], sink)
+            return await self._ask(question, texts[:half], sink) | {half + at: score for at, score in rest.items()}
+        body: dict[str, object] = {"model": self._model, "query": question, self._texts: texts}
+        if self._texts == "texts":
+            # TEI refuses what is longer than its model reads.
+            body["truncate"] = True
+        try:
+            content = await self._post(body)
+        except openai.APIStatusError as error:
+            said = find_words(error.body)
+            if "documents" in body and "`texts`" in said:
+                self._texts = "texts"
+            elif len(texts) > 1 and error.status_code in (400, 413, 422) and _TOO_MANY.search(said):
+                self._most = len(texts) // 2
+            else:
+                raise
+            return await self._ask(question, texts, sink)
+        reply = _REPLY.validate_json(content)
+        if isinstance(reply, list):
+            reply = _Reply(results=reply)
+        self._record(reply, sink)
+        return {result.index: result.relevance_score for result in reply.results if result.index < len(texts)}
+
+    async def _post(self, body: dict[str, object]) -> bytes:
+        """Send the request to the first path that the server has."""
+        missing: openai.APIStatusError | None = None
+        for path in self._paths:
+            try:
+                response = await self._server.post(path, cast_to=httpx2.Response, body=body)
+            except openai.APIStatusError as error:
+                if error.status_code not in (404, 405):
+                    self._paths = (path,)
+                    raise
+                missing = missing or error
+            else:
+                self._paths = (path,)
+                return response.content
+        assert missing
+        raise missing
 
     async def check(self) -> str | None:
         """Return a problem with the key or the address, as far as the server's description of the model tells; None if

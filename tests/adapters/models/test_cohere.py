@@ -163,7 +163,25 @@ async def test_results_that_are_missing_or_strange_are_borne(server: CohereServe
         some = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
         strange = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
     assert [score > 0 for score in some] == [False, True, False]
-    assert strange == [1, 0, 0]
+    assert strange == pytest.approx([0.999, 0.047, 0], abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "below"),
+    [
+        ({"path": "/v1/rerank", "is_logit": True}, "/v1"),
+        ({"path": "/v1/rerank", "form": "voyage"}, "/v1/rerank"),
+        ({"path": "/rerank", "form": "tei", "most": 2}, ""),
+        ({"path": "/rerank", "most": 1}, "/"),
+    ],
+)
+async def test_servers_that_have_something_like_it_are_understood(behaviour: dict[str, Any], below: str) -> None:
+    async with serve_cohere(**behaviour) as server, connect(server, base_url=server.base_url + below) as reranker:
+        scores = [await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger()) for _ in range(2)]
+    assert scores[0] == scores[1]
+    assert all(0 <= score <= 1 for score in scores[0])
+    assert len(set(scores[0])) > 1
+    assert scores[0][1] == max(scores[0])
 
 
 async def test_another_model_or_server_has_another_name(server: CohereServer) -> None:
