@@ -9,17 +9,29 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents, Tool
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    JSONRPCResponse,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from app.adapters.bounded_http import UNCOMPRESSED, bound_responses
 from app.support.addresses import is_safe_address
@@ -39,6 +51,9 @@ MOST_BYTES = 2_000_000
 """Size of one response over HTTP."""
 MOST_DESCRIBED = 8_000
 """Characters of a function's description and schema together. A longer one fills the prompt of every round."""
+MOST_PAGES = 50
+"""Pages of a server's list of functions that are read."""
+_BLOCK: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 
 
 Answer = TypeVar("Answer")
@@ -152,7 +167,13 @@ class McpFunctions:
         if now - asked_at >= REMEMBERED_SECONDS:
 
             async def ask(client: Client) -> list[Tool]:
-                return (await client.list_tools()).tools
+                tools, cursor = list[Tool](), None
+                for _ in range(MOST_PAGES):
+                    page = await client.list_tools(cursor=cursor)
+                    tools += page.tools
+                    if not (cursor := page.next_cursor):
+                        break
+                return tools
 
             try:
                 listed = await self._ask(server, ask, LIST_SECONDS)
@@ -220,16 +241,88 @@ async def _connect(server: McpServer) -> AsyncIterator[Client]:
             headers = dict(UNCOMPRESSED)
             if server.token_variable:
                 headers["Authorization"] = f"Bearer {os.environ[server.token_variable]}"
-            http = httpx2.AsyncClient(
-                headers=headers, event_hooks=bound_responses(MOST_BYTES, MOST_BYTES), timeout=None
-            )
-            transport = streamable_http_client(server.url, http_client=await stack.enter_async_context(http))
+
+            def open_http(*_: Any, **__: Any) -> httpx2.AsyncClient:
+                bounds = bound_responses(MOST_BYTES, MOST_BYTES)
+                return httpx2.AsyncClient(headers=headers, event_hooks=bounds, timeout=None)
+
+            transport: AbstractAsyncContextManager[Any]
+            if urlsplit(server.url).path.endswith("/sse"):
+                # The protocol's first form, which many servers still have.
+                transport = sse_client(server.url, httpx_client_factory=open_http)
+            else:
+                http = await stack.enter_async_context(open_http())
+                transport = streamable_http_client(server.url, http_client=http)
         else:
             assert server.command
             environment = {name: os.environ[name] for name in server.variables}
             program = StdioServerParameters(command=server.command[0], args=server.command[1:], env=environment)
             transport = stdio_client(program)
-        yield await stack.enter_async_context(Client(transport, cache=None))
+        yield await stack.enter_async_context(Client(_listen(transport), cache=None))
+
+
+@asynccontextmanager
+async def _listen(transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+    async with transport as (incoming, outgoing):
+        yield _Incoming(incoming), outgoing
+
+
+class _Incoming:
+    """What a server sends. Of its functions only what is used here, in the form that the SDK reads: it refuses all for
+    one that is described in another, and a result that is not as described."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return _correct(await self._stream.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._stream.__aexit__(*error)
+
+    async def receive(self) -> Any:
+        return _correct(await self._stream.receive())
+
+
+def _correct(sent: Any) -> Any:
+    if isinstance(sent, SessionMessage) and isinstance(sent.message, JSONRPCResponse):
+        result = sent.message.result
+        if isinstance(listed := result.get("tools"), list):
+            named = (tool for tool in listed if isinstance(tool, dict) and isinstance(tool.get("name"), str))
+            result["tools"] = [_describe(tool) for tool in named]
+        elif not {"content", "structuredContent"}.isdisjoint(result):
+            content = result.get("content")
+            blocks = content if isinstance(content, list) else [content] if content is not None else []
+            result["content"] = [_write_block(block) for block in blocks]
+    return sent
+
+
+def _write_block(block: Any) -> Any:
+    """Return a part of a result; one of no kind that is known as its text."""
+    try:
+        _BLOCK.validate_python(block, by_name=False)
+    except ValidationError:
+        return {"type": "text", "text": block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)}
+    return block
+
+
+def _describe(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tool's name, texts and schema, and whether it only reads."""
+    texts = {name: tool[name] for name in ("name", "title", "description") if isinstance(tool.get(name), str)}
+    schema, hints = tool.get("inputSchema"), tool.get("annotations")
+    only_reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+    schema = {**schema, "type": "object"} if isinstance(schema, dict) else {"type": "object"}
+    return {**texts, "inputSchema": schema, "annotations": {"readOnlyHint": only_reads}}
 
 
 def _read(result: CallToolResult) -> str:

@@ -40,6 +40,45 @@ server.run()
 """
 
 
+STRANGE = """
+import json, sys
+print("ready")
+GOOD = {"name": "count", "inputSchema": {"properties": {}}, "outputSchema": {"type": "object", "required": ["n"]}}
+PAGES = {
+    None: [{"name": "a", "inputSchema": None, "description": 1}, {"name": "b"}, "c", {"annotations": []}],
+    "2": [GOOD | {"annotations": {"readOnlyHint": True, "title": 7}}],
+}
+CONTENT = [{"type": "json", "data": 12}, "13", {"type": "text", "text": "14"}]
+for line in sys.stdin:
+    asked = json.loads(line)
+    given = asked.get("params") or {}
+    match asked["method"]:
+        case "initialize":
+            told = {"protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}}}
+            told["serverInfo"] = {"name": "strange", "version": "1"}
+        case "tools/list":
+            told = {"tools": PAGES[given.get("cursor")], "nextCursor": "" if "cursor" in given else "2"}
+        case "tools/call":
+            told = {"structuredContent": {"n": 3}} if given["arguments"] else {"content": CONTENT}
+        case _:
+            told = None
+    said = {"result": told} if told else {"error": {"code": -32601, "message": "no such method"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
+"""
+
+
+async def test_what_is_described_or_said_in_another_form_costs_nothing_else() -> None:
+    server = McpServer(command=[sys.executable, "-c", STRANGE], functions=["count"], changing=["a", "b"])
+    functions = McpFunctions({"it": server})
+    found = await functions.list_functions(DEFAULT_SCOPE, ["it.a", "it.b", "it.count"])
+    assert [(each.name, each.parameters["type"]) for each in found.functions] == [
+        ("it.a", "object"), ("it.b", "object"), ("it.count", "object"),
+    ]  # fmt: skip
+    texts = [(await functions.call(DEFAULT_SCOPE, "it.count", given, 60, 99)).text for given in ({}, {"x": 1})]
+    assert texts == ['{"type": "json", "data": 12}\n13\n14', '{"n": 3}']
+
+
 async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the service")
     monkeypatch.setenv("STOCK", "of the program")
