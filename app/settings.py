@@ -93,6 +93,9 @@ class Settings(BaseSettings):
     models_that_see: Annotated[tuple[str, ...], NoDecode] = ()
     """Models that see pictures of pages (`generate.pictures`), in addition to those that are known to; separated by
     commas."""
+    model_headers: dict[str, SecretStr] = {}
+    """Sent with every request to the server at `OPENAI_BASE_URL`, or that of a chosen model, as gateways want them:
+    `{"x-portkey-config": "pc-1"}`."""
     model_timeout: float = Field(60, gt=0)
     """Limit of one model call, in seconds."""
     embeddings: str = "local"
@@ -215,8 +218,13 @@ class Settings(BaseSettings):
         """API key and address of each provider of language models: `openai`, and those in `PACKAGES`."""
         return {
             provider: Access(reveal(getattr(self, f"{provider}_api_key")), getattr(self, f"{provider}_base_url"))
-            for provider in ("openai", *PACKAGES)
-        }
+            for provider in PACKAGES
+        } | {"openai": Access(reveal(self.openai_api_key), self.openai_base_url, self.gateway_headers)}
+
+    @property
+    def gateway_headers(self) -> dict[str, str]:
+        """`model_headers` in clear."""
+        return {name: value.get_secret_value() for name, value in self.model_headers.items()}
 
     @field_validator("*", mode="before")
     @classmethod

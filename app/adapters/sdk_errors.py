@@ -68,7 +68,9 @@ def _find_cause(error: BaseException) -> _Cause:
             case socket.gaierror():
                 return _Cause("There is no host of this name, or no DNS that knows it.")
             case ConnectionRefusedError():
-                return _Cause("Nothing listens there.")
+                return _Cause("Nothing listens there. In a container, localhost is the container itself.")
+            case httpx2.ConnectTimeout():
+                return _Cause("No connection comes about: a firewall may be between.")
     return _Cause()
 
 

@@ -100,10 +100,12 @@ async def _try(settings: Settings, name: str) -> Trial:
         models = connections.connect({"large": name}, (), {})
         await connections.check()
         problem = await connections.find_problem()
-        if models.large is None or problem:
-            raise ConfigurationError(problem or f"{name} needs a key or an address.")
-        # The first question also loads the model.
+        if models.large is None:
+            raise ConfigurationError(f"{name} needs a key or an address.")
+        # The first question also loads the model. It is asked whatever the list of models says: some are not complete.
         writes, text = await _write(models.large)
+        if writes.problem is not None and problem:
+            raise ConfigurationError(problem)
         if writes.problem is not None:
             unasked = Attempt("It was not asked.", 0.0)
             return Trial(writes, False, unasked, unasked)

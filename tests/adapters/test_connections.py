@@ -42,9 +42,10 @@ def connect(server: OpenAIServer, key: str = "key") -> Connections:
 
 async def test_the_check_names_what_is_wrong_once(server: OpenAIServer) -> None:
     """What it finds of each provider: `tests/contracts/provider.py`."""
-    server.behaviour.models = ("a", "b:latest")
-    assert await connected(server) is None
-    server.behaviour.models = ("a", "c")
+    for listed in (("a", "b:latest"), ("models/a", "docker.io/some/b:latest"), ("a-2026-10-01", "b-1001")):
+        server.behaviour.models = listed
+        assert await connected(server) is None
+    server.behaviour.models = ("a", "c", "xb", "b2", "b-large")
     problem = await connected(server) or ""
     assert "'b'" in problem
     assert not problem.startswith("b: "), "it is named already"

@@ -48,8 +48,11 @@ async def test_a_server_of_this_machine_is_found_tried_and_kept(
             "chosen": None,
             "found": [{"kind": "ollama", "address": server.base_url, "models": ["qwen3:8b"]}],
         }
-        tried = await run(tmp_path, "use", "ollama:qwen3:8b", OPENAI_API_KEY="sk-of-another")
-        assert {sent["authorization"] for sent in server.headers} == {"Bearer none"}
+        wanted = '{"x-gateway": "pc-1"}'
+        tried = await run(
+            tmp_path, "use", "ollama:qwen3:8b", OPENAI_API_KEY="sk-of-another", ASKGRAPH_MODEL_HEADERS=wanted
+        )
+        assert {(sent["authorization"], sent["x-gateway"]) for sent in server.headers} == {("Bearer none", "pc-1")}
         assert [tried[does]["problem"] for does in ("writes", "judges", "calls")] == [None, None, None]
         assert tried["cites"]
     assert (tmp_path / "models.json").stat().st_mode & 0o077 == 0
@@ -61,6 +64,14 @@ async def test_a_server_of_this_machine_is_found_tried_and_kept(
     monkeypatch.setenv("ASKGRAPH_MODEL", "gpt-5")
     settings = read_settings()
     assert (settings.model_large, settings.providers["openai"].base_url) == ("gpt-5", None)
+
+
+async def test_a_model_that_answers_is_kept_whatever_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve_openai(models=("another",)) as server:
+        refused = await run(tmp_path, "use", "some", "--address", server.base_url, code=1)
+        assert "it lists another" in refused
+        monkeypatch.setattr(server, "_check_body", lambda body: None)
+        assert (await run(tmp_path, "use", "some", "--address", server.base_url))["writes"]["problem"] is None
 
 
 @pytest.mark.parametrize("fault", ["empty", "unauthorized", "server_error"])

@@ -164,6 +164,7 @@ class Connections:
                 # The SDK does not start without a key; local servers ignore it.
                 api_key=access.api_key or "none",
                 base_url=access.base_url,
+                headers=access.headers,
                 timeout=self._timeout,
                 http=self._http,
                 prices=self._prices,

@@ -9,8 +9,9 @@ module costs 0.7 s: import it where a model is configured, not at the top of a m
 import asyncio
 import copy
 import math
+import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -65,6 +66,9 @@ _CONSTRAINTS = {
 _IGNORED = 3
 """Replies in prose after which the format counts as ignored. One may be a slip of the model. Chosen."""
 
+CONNECTING = 5.0
+"""Seconds for a connection, which only comes about late where a firewall drops what is sent."""
+
 LOADING = 300.0
 """Seconds for which a server may go on loading a model. A laptop takes one to two minutes for 8 billion parameters."""
 
@@ -90,6 +94,13 @@ def _read_address(given: str | None) -> tuple[str | None, dict[str, str]]:
     return str(url.copy_with(path=path, query=None)), dict(url.params)
 
 
+def _is_name(listed: str, name: str) -> bool:
+    """Return True where a server may list the model of this name so: with its owner (`models/`, `docker.io/ai/`), or
+    a tag or date behind it (`:latest`, `-20251001`)."""
+    found = re.search(rf"(?:^|/){re.escape(name.removesuffix(':latest'))}(?P<rest>.*)$", listed)
+    return bool(found and re.fullmatch(r"(:latest|-\d[\d-]*)?", found["rest"]))
+
+
 class OpenAIChat(LangChainChat):
     """One model. Construct it once and keep it: its clients cost 50 ms and hold the connections."""
 
@@ -105,18 +116,19 @@ class OpenAIChat(LangChainChat):
         timeout: float,
         http: httpx2.AsyncClient,
         prices: PriceTable | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         # The base class retries, because it knows how long a user may wait; the SDK sleeps for up to two minutes.
         base_url, query = _read_address(base_url)
         self.server = openai.AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,
-            timeout=timeout,
+            timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECTING)),
             max_retries=0,
             http_client=http,
             default_query=query,
             # Azure takes a key there only, at addresses with a version.
-            default_headers={"api-key": api_key} if query else {},
+            default_headers={**(headers or {}), **({"api-key": api_key} if query else {})},
         )
         self._completions = _Completions(self.server)
         client = ChatOpenAI(
@@ -157,7 +169,7 @@ class OpenAIChat(LangChainChat):
             return explain_silence(f"The language model's server at {self._shown}", error, "OPENAI_BASE_URL")
         except (openai.OpenAIError, *_UNUSABLE):
             return None
-        if listed and not listed & {self.name, f"{self.name}:latest"}:
+        if listed and not any(_is_name(each, self.name) for each in listed):
             some = ", ".join(sorted(listed)[:5])
             return f"The server at {self._shown} does not list a model {self.name!r}; it lists {some}."
         return None
@@ -232,7 +244,7 @@ class OpenAIChat(LangChainChat):
             case openai.PermissionDeniedError():
                 message = f"The language model {self.name} may not be used with this key and address{quote(error)}."
                 return ModelRejectedKey(f"{message} Check OPENAI_API_KEY.")
-            case openai.APITimeoutError():
+            case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
                 return super()._translate(error)
             case openai.APIStatusError() if error.status_code in (404, 405):
                 return ModelError(self._explain_absence(error), said=spell(error))
@@ -243,7 +255,9 @@ class OpenAIChat(LangChainChat):
                 return ModelError(message, said=spell(error))
             case openai.APIStatusError():
                 again_in, is_busy = read_retry_after(error), error.status_code == 429
-                said = "is busy" if is_busy else f"'s server reported an error{quote(error)}"
+                said = (
+                    "is busy" if is_busy else f"'s server reported an error{quote(error) or f' ({error.status_code})'}"
+                )
                 message = f"The language model{' ' * is_busy}{said}. Try again in {_name_time(again_in or 0)}."
                 return ModelUnavailable(message, again_in=again_in, said=spell(error))
             case openai.OpenAIError():

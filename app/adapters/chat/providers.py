@@ -4,7 +4,8 @@
 OpenAI's protocol; names of local models contain colons too, as in `qwen3:8b`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from domain.errors import ConfigurationError
@@ -39,6 +40,7 @@ class Access:
 
     api_key: str = ""
     base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if the provider is configured: a server of one's own may need no key."""

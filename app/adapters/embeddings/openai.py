@@ -96,15 +96,15 @@ async def open_embedder(embeddings: str, settings: Settings, prices: PriceTable)
 
     Raises `ConfigurationError` where no server is known, and where its vectors have another dimension.
     """
-    key, address = settings.embeddings_api_key, settings.embeddings_base_url
+    key, address, headers = settings.embeddings_api_key, settings.embeddings_base_url, dict[str, str]()
     if address is None:
-        key, address = key or settings.openai_api_key, settings.openai_base_url
+        key, address, headers = key or settings.openai_api_key, settings.openai_base_url, settings.gateway_headers
     if key is None and address is None:
         raise ConfigurationError(
             f"The embeddings are {embeddings!r}, and no server of them is known. Set OPENAI_API_KEY, or "
             "ASKGRAPH_EMBEDDINGS_BASE_URL for a server that wants no key."
         )
-    embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices)
+    embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices, headers=headers)
     try:
         problem = await embedder.check()
         if embedder.is_misfit:
@@ -120,7 +120,15 @@ class OpenAIEmbedder:
     is_local = False
     scale: Scale | None = None
 
-    def __init__(self, spec: str, *, api_key: str, base_url: str | None, prices: PriceTable) -> None:
+    def __init__(
+        self,
+        spec: str,
+        *,
+        api_key: str,
+        base_url: str | None,
+        prices: PriceTable,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         """`spec` is `openai:MODEL` or `openai:MODEL@DIMENSION`. `api_key` may be empty if `base_url` names a server
         that needs none. No request is made yet.
 
@@ -152,6 +160,7 @@ class OpenAIEmbedder:
             base_url=base_url,
             timeout=PASSAGE_SECONDS,
             max_retries=PASSAGE_RETRIES,
+            default_headers=headers,
             http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT),
         )
         self._query, self._passage = _find_kinds(self.model)

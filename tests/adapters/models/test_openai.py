@@ -97,7 +97,8 @@ REQUEST = httpx2.Request("POST", "http://models.example")
         (httpx2.UnsupportedProtocol("Missing"), ModelError, "begin with http:// or https://"),
         (httpx2.RemoteProtocolError("… without …", request=REQUEST), ModelUnavailable, "begin with https://"),
         (socket.gaierror(-2, "Name or service not known"), ModelUnavailable, "no host of this name"),
-        (ExceptionGroup("", [ConnectionRefusedError()]), ModelUnavailable, "Nothing listens there. Try again"),
+        (ExceptionGroup("", [ConnectionRefusedError()]), ModelUnavailable, "Nothing listens there. In a container"),
+        (httpx2.ConnectTimeout(""), ModelUnavailable, "a firewall may be between. Try again"),
         (None, ModelUnavailable, "The language model did not answer. Try again"),
     ],
 )
