@@ -230,7 +230,8 @@ HABITS = (
         "signs of the template in the text, and what follows them",
         "vLLM others",
         text=_into_words(
-            "<|channel>thought\nNobody is told this.<channel|><|tool_response><｜▁pad▁｜><|/x|><turn_end|>", 10
+            "<|channel>thought\nNobody is told this.<channel|><|tool_response><｜▁pad▁｜><|/x|><turn_end|><unused11><pad>",
+            10,
         ),
     ),
     Habit(
@@ -433,6 +434,16 @@ HABITS = (
         message=lambda message: (
             {"content": None, "reasoning_content": message["content"]}
             if "{" in str(message.get("content")) and len(message["content"]) > 9
+            else message
+        ),
+    ),
+    Habit(
+        "decoded-judgement",
+        "a judgement as an object",
+        "others",
+        message=lambda message: (
+            {**message, "content": json.loads(message["content"])}
+            if len(message.get("content") or "") > 9 and message["content"].startswith("{")
             else message
         ),
     ),

@@ -43,8 +43,9 @@ _FAILED = ("error", "abort", "aborted", "cancelled")
 """Ends of a reply that its server broke off, of vLLM and SGLang among others."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of thoughts, of which some servers send two with the same text."""
-_SIGN = r"<\|[\w\"/.-]{1,40}\|?>|<\w{2,40}\|>|</?｜[^<>]{1,80}>"
-"""Tokens of chat templates, of any name: most models', Gemma's, DeepSeek's. None of them is a word of a reply."""
+_SIGN = r"<\|[\w\"/.-]{1,40}\|?>|<\w{2,40}\|>|</?｜[^<>]{1,80}>|<(?:unused\d{1,4}|[be]os|pad|unk)>"
+"""Tokens of chat templates, of any name: most models', Gemma's, DeepSeek's, and tokens of no meaning. None of them is a
+word of a reply."""
 _MARK = re.compile(
     r"(?P<tag><(?P<end>/)?(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<end2>/)?THINK\]"
     r"|◁(?P<end3>/)?think▷|<\|(?:START|(?P<end4>END))_THINKING\|>|<\|channel>|<(?P<end5>channel)\|>)"
@@ -54,7 +55,7 @@ _MARK = re.compile(
     r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<\|turn>|<turn\|>|<｜(?:end▁of▁sentence|User)｜>"
     r"|(?:</s>\s*)?\[/?INST\])"  # Llama, ChatML, Gemma, DeepSeek, Mistral
     r"|(?P<role>(?:assistant|user|model)(?=\n)|### ?(?:Assistant|Human|Instruction|Response|User):)"
-    rf"|{_SIGN}"
+    rf"|(?P<sign>{_SIGN})"
 )
 _UNFINISHED = re.compile(
     r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,44}|</?｜[^<>]{0,80}|<\|start\|>[a-z]{0,8}"
@@ -127,7 +128,7 @@ class _Splitter:
         while not self._bare and self._marks < _MOST_MARKS and (mark := _MARK.search(self._held)):
             before, after = self._held[: mark.start()], self._held[mark.end() :]
             ends = any(mark[name] for name in ("end", "end2", "end3", "end4", "end5"))
-            is_sign = "|" in mark[0] or "｜" in mark[0]
+            is_sign = bool(mark["sign"]) or "|" in mark[0] or "｜" in mark[0]
             begins = _UNFINISHED.match(self._held, mark.start()) and len(after) < _LONGEST_MARK
             if not last and (begins or (ends and not self._thinks and not after)):
                 return
@@ -279,6 +280,8 @@ class ReplyReader:
         parts = [(True, thought) for name in _THOUGHTS if (thought := _join(said.get(name)))][:1]
         self._splitter.goes_on = self._splitter.goes_on or bool(parts)
         content = said.get("content")
+        # Of Workers AI, which decodes a judgement.
+        content = json.dumps(content) if isinstance(content, dict) and "text" not in content else content
         for part in content[:_MOST_PARTS] if isinstance(content, list) else [content]:
             if isinstance(part, dict) and (thought := _join(part.get("thinking") or part.get("reasoning"))):
                 parts.append((True, thought))
