@@ -84,20 +84,19 @@ class PostgresAssistantStore:
         self._pool = pool
 
     async def list(self, asker: Scope) -> Sequence[Assistant]:
-        async with open_session(self._pool, asker) as session:
-            rows = await session.fetch(f"{_SELECT} AND current ORDER BY key", groups=list_groups(asker))
+        rows = await self._pool.fetch(asker, f"{_SELECT} AND current ORDER BY key", groups=list_groups(asker))
         return [_read(row) for row in rows]
 
     async def find(self, asker: Scope, name: str, version: int | None = None) -> Assistant | None:
         key, groups = fold_name(name), list_groups(asker)
-        async with open_session(self._pool, asker) as session:
-            row = await session.fetch_one(_FIND, assistant_id=_read_id(name), key=key, version=version, groups=groups)
+        row = await self._pool.fetch_one(
+            asker, _FIND, assistant_id=_read_id(name), key=key, version=version, groups=groups
+        )
         return None if row is None else _read(row)
 
     async def list_versions(self, asker: Scope, assistant_id: str) -> Sequence[Assistant]:
         named: dict[str, Any] = {"assistant_id": _read_id(assistant_id), "groups": list_groups(asker)}
-        async with open_session(self._pool, asker) as session:
-            return [_read(row) for row in await session.fetch(f"{_VERSIONS} ORDER BY version DESC", **named)]
+        return [_read(row) for row in await self._pool.fetch(asker, f"{_VERSIONS} ORDER BY version DESC", **named)]
 
     async def add(self, asker: Scope, assistant_id: str, draft: Draft, caller: str) -> Assistant:
         return await self._store(asker, assistant_id, draft, caller, is_new=True)
@@ -149,8 +148,7 @@ class PostgresAssistantStore:
 
     async def delete(self, asker: Scope, assistant_id: str) -> bool:
         named: dict[str, Any] = {"assistant_id": _read_id(assistant_id), "groups": list_groups(asker)}
-        async with open_session(self._pool, asker) as session:
-            return bool((await session.execute(_DELETE, **named)).rowcount)
+        return bool(await self._pool.execute(asker, _DELETE, **named))
 
     @asynccontextmanager
     async def _change(self, asker: Scope, assistant_id: str, name: str) -> AsyncIterator[Session]:

@@ -6,7 +6,7 @@ from typing import Any, LiteralString
 
 from psycopg.rows import DictRow
 
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool
 from domain.people.access import ApiKey
 from domain.people.limits import Limits
 
@@ -99,8 +99,7 @@ class PostgresKeyStore:
         return not await self._fetch("SELECT 1 FROM api_keys LIMIT 1")
 
     async def _fetch(self, query: LiteralString, **params: Any) -> Sequence[DictRow]:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            return await session.fetch(query, **params)
+        return await self._pool.fetch(ALL_WORKSPACES, query, **params)
 
 
 def _write(key: ApiKey) -> dict[str, Any]:

@@ -150,6 +150,23 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         finally:
             self._turns.release()
 
+    async def fetch(self, realm: Realm, query: LiteralString, *, prepare: bool = True, **params: Any) -> list[DictRow]:
+        """Do what `Session.fetch` does, in a session of its own (`open_session`)."""
+        async with open_session(self, realm) as session:
+            return await session.fetch(query, prepare=prepare, **params)
+
+    async def fetch_one(
+        self, realm: Realm, query: LiteralString, *, prepare: bool = True, **params: Any
+    ) -> DictRow | None:
+        """The same for `Session.fetch_one`."""
+        async with open_session(self, realm) as session:
+            return await session.fetch_one(query, prepare=prepare, **params)
+
+    async def execute(self, realm: Realm, query: LiteralString, **params: Any) -> int:
+        """The same for `Session.execute`. Returns the number of rows."""
+        async with open_session(self, realm) as session:
+            return (await session.execute(query, **params)).rowcount
+
     async def _wait_for_turn(self) -> None:
         """Raise `PoolTimeout` where those whose turn it is get no connection either, and `Saturated` after
         `TURN_SECONDS`."""

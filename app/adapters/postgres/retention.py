@@ -172,13 +172,13 @@ class PostgresRetention:
         self._originals = originals
 
     async def read_policy(self) -> Policy | None:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one("SELECT policy FROM housekeeping")
+        row = await self._pool.fetch_one(ALL_WORKSPACES, "SELECT policy FROM housekeeping")
         return Policy.of_days(**row["policy"]) if row and row["policy"] else None
 
     async def keep_policy(self, policy: Policy) -> None:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            await session.execute("UPDATE housekeeping SET policy = %(policy)s", policy=Jsonb(policy.as_days()))
+        await self._pool.execute(
+            ALL_WORKSPACES, "UPDATE housekeeping SET policy = %(policy)s", policy=Jsonb(policy.as_days())
+        )
 
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from app.adapters.postgres.conversations.threads import OPEN
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool
 from app.adapters.postgres.row_security import READABLE
 from domain.people.access import Caller
 from domain.ports.workspaces import MOST, WorkspaceSize
@@ -48,6 +48,5 @@ class PostgresWorkspaceCatalog:
     async def list(self, caller: Caller) -> Sequence[WorkspaceSize]:
         names = None if caller.workspaces is None else sorted(caller.workspaces)
         groups = None if caller.groups is None else sorted(caller.groups)
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            rows = await session.fetch(_LIST, prepare=False, names=names, groups=groups, most=MOST)
+        rows = await self._pool.fetch(ALL_WORKSPACES, _LIST, prepare=False, names=names, groups=groups, most=MOST)
         return [WorkspaceSize(**row) for row in rows]

@@ -6,7 +6,7 @@ from typing import Any, LiteralString
 from langchain_core.runnables import RunnableConfig
 
 from app.adapters.postgres.checkpoints.saver import PackedSaver
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool
 from domain.errors import DamagedState
 from domain.history.retention import SavedState
 
@@ -45,28 +45,26 @@ class PostgresSavedStates:
         self._saver = saver
 
     async def count(self, workspace_id: str | None) -> int:
-        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
-            [row] = await session.fetch(_COUNT, only=workspace_id)
+        [row] = await self._pool.fetch(workspace_id or ALL_WORKSPACES, _COUNT, only=workspace_id)
         return int(row["states"])
 
     async def list_ids(self, workspace_id: str, thread_id: str, after: str, limit: int) -> list[str]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_IDS, thread_id=thread_id, after=after, limit=limit)
+        rows = await self._pool.fetch(workspace_id, _LIST_IDS, thread_id=thread_id, after=after, limit=limit)
         return [row["id"] for row in rows]
 
     async def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
         last: Mapping[str, Any] = {"workspace_id": "", "thread_id": "", "number": 0}
         while True:
-            async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
-                rows = await session.fetch(
-                    _LIST,
-                    only=workspace_id,
-                    within=thread_id,
-                    page=PAGE,
-                    after=last["workspace_id"],
-                    after_thread=last["thread_id"],
-                    after_number=last["number"],
-                )
+            rows = await self._pool.fetch(
+                workspace_id or ALL_WORKSPACES,
+                _LIST,
+                only=workspace_id,
+                within=thread_id,
+                page=PAGE,
+                after=last["workspace_id"],
+                after_thread=last["thread_id"],
+                after_number=last["number"],
+            )
             for row in rows:
                 for checkpoint_id in row["checkpoints"]:
                     if (saved := await self._load(row, checkpoint_id)) is not None:

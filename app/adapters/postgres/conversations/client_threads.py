@@ -91,16 +91,15 @@ class PostgresClientThreads:
         return created is not None
 
     async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_NOTE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
+        await self._pool.execute(workspace_id, _NOTE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
 
     async def branch(self, workspace_id: str, thread_id: str, branch_id: str, checkpoint_id: str) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_BRANCH, thread_id=thread_id, branch_id=branch_id, checkpoint_id=checkpoint_id)
+        await self._pool.execute(
+            workspace_id, _BRANCH, thread_id=thread_id, branch_id=branch_id, checkpoint_id=checkpoint_id
+        )
 
     async def read(self, workspace_id: str, thread_id: str) -> ClientThread | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_READ, thread_id=thread_id)
+        row = await self._pool.fetch_one(workspace_id, _READ, thread_id=thread_id)
         return None if row is None else _make(row)
 
     async def search(
@@ -116,17 +115,16 @@ class PostgresClientThreads:
         ascending: bool = False,
     ) -> list[ClientThread]:
         direction: LiteralString = "ASC" if ascending else "DESC"
-        async with open_session(self._pool, asker.workspace_id) as session:
-            rows = await session.fetch(
-                f"{_SEARCH} ORDER BY {_ORDERS[order]} {direction}, thread_id {direction} "
-                "LIMIT %(limit)s OFFSET %(offset)s",
-                metadata=Jsonb(dict(metadata)),
-                ids=None if ids is None else list(ids),
-                groups=list_groups(asker),
-                busy=busy,
-                limit=limit,
-                offset=offset,
-            )
+        rows = await self._pool.fetch(
+            asker.workspace_id,
+            f"{_SEARCH} ORDER BY {_ORDERS[order]} {direction}, thread_id {direction} LIMIT %(limit)s OFFSET %(offset)s",
+            metadata=Jsonb(dict(metadata)),
+            ids=None if ids is None else list(ids),
+            groups=list_groups(asker),
+            busy=busy,
+            limit=limit,
+            offset=offset,
+        )
         return [_make(row) for row in rows]
 
 

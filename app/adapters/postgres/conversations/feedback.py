@@ -96,17 +96,19 @@ class PostgresFeedbackStore:
                 raise Forbidden(_OF_ANOTHER)
 
     async def read(self, workspace_id: str, run_ids: Sequence[str]) -> dict[str, Feedback]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_READ, run_ids=list(run_ids))
+        rows = await self._pool.fetch(workspace_id, _READ, run_ids=list(run_ids))
         return {row.pop("run_id"): Feedback(**row) for row in rows}
 
     async def list(
         self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
     ) -> Sequence[RatedRun]:
-        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
-            rows = await session.fetch(
-                _LIST if workspace_id else _LIST_EVERYWHERE, since=since, limit=limit, rating=rating
-            )
+        rows = await self._pool.fetch(
+            workspace_id or ALL_WORKSPACES,
+            _LIST if workspace_id else _LIST_EVERYWHERE,
+            since=since,
+            limit=limit,
+            rating=rating,
+        )
         return [
             RatedRun(feedback=Feedback(**{name: row.pop(name) for name in _COLUMNS.split(", ")}), **row) for row in rows
         ]

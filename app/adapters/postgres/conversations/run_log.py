@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from app.adapters.postgres.library.filters import write_test
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session, write_json
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, write_json
 from domain.history.run_lists import RunFilter, RunSummary
 from domain.library.where import Where
 from domain.runs import CostKey, RunRecord, Spending
@@ -126,44 +126,42 @@ class PostgresRunLog:
         self._pool = pool
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET_RUN, run_id=run_id)
+        row = await self._pool.fetch_one(workspace_id, _GET_RUN, run_id=run_id)
         return RunRecord(**row) if row else None
 
     async def find_origin(self, cached: RunRecord) -> RunRecord | None:
-        async with open_session(self._pool, cached.workspace_id) as session:
-            row = await session.fetch_one(
-                _FIND_ORIGIN, mode=cached.mode, answer=cached.answer, before=cached.started_at
-            )
+        row = await self._pool.fetch_one(
+            cached.workspace_id, _FIND_ORIGIN, mode=cached.mode, answer=cached.answer, before=cached.started_at
+        )
         return RunRecord(**row) if row else None
 
     async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET_TAPE, run_id=run_id)
+        row = await self._pool.fetch_one(workspace_id, _GET_TAPE, run_id=run_id)
         return row["tape"] if row else None
 
     async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
         after_at, after_id = wanted.after or (None, None)
-        async with open_session(self._pool, asker.workspace_id) as session:
-            rows = await session.fetch(
-                _LIST_RUNS,
-                prepare=False,
-                since=wanted.since,
-                until=wanted.until,
-                words=list(wanted.words),
-                groups=None if asker.groups is None else sorted(asker.groups),
-                after_at=after_at,
-                after_id=after_id,
-                passes=_write_alternatives(wanted.alternatives),
-                limit=wanted.limit,
-            )
+        rows = await self._pool.fetch(
+            asker.workspace_id,
+            _LIST_RUNS,
+            prepare=False,
+            since=wanted.since,
+            until=wanted.until,
+            words=list(wanted.words),
+            groups=None if asker.groups is None else sorted(asker.groups),
+            after_at=after_at,
+            after_id=after_id,
+            passes=_write_alternatives(wanted.alternatives),
+            limit=wanted.limit,
+        )
         return [RunSummary(**row) for row in rows]
 
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey
     ) -> tuple[list[Spending], Spending]:
-        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
-            rows = await session.fetch(_SUM_COSTS[by], since=since, everywhere=workspace_id is None)
+        rows = await self._pool.fetch(
+            workspace_id or ALL_WORKSPACES, _SUM_COSTS[by], since=since, everywhere=workspace_id is None
+        )
         *spent, together = [Spending(**row) for row in rows]
         return spent, together
 

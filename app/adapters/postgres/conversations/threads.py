@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import LiteralString
 
 from app.adapters.postgres.patterns import escape
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.runs import Conversation
 from domain.scope import Scope
@@ -149,26 +149,21 @@ class PostgresThreadStore:
         self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = (), *, copy_of: str | None = None
     ) -> None:
         named = None if groups is None else sorted(groups)
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_CLAIM_THREAD, thread_id=thread_id, groups=named, copy_of=copy_of)
+        await self._pool.execute(workspace_id, _CLAIM_THREAD, thread_id=thread_id, groups=named, copy_of=copy_of)
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool:
-        async with open_session(self._pool, workspace_id) as session:
-            return await session.fetch_one(_THREAD_EXISTS, thread_id=thread_id) is not None
+        return await self._pool.fetch_one(workspace_id, _THREAD_EXISTS, thread_id=thread_id) is not None
 
     async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
-        async with open_session(self._pool, asker.workspace_id) as session:
-            row = await session.fetch_one(_IS_OPEN, thread_id=thread_id, groups=list_groups(asker))
+        row = await self._pool.fetch_one(asker.workspace_id, _IS_OPEN, thread_id=thread_id, groups=list_groups(asker))
         return row is None or bool(row["is_open"])
 
     async def get(self, asker: Scope, thread_id: str) -> Conversation | None:
-        async with open_session(self._pool, asker.workspace_id) as session:
-            row = await session.fetch_one(_GET, thread_id=thread_id, groups=list_groups(asker))
+        row = await self._pool.fetch_one(asker.workspace_id, _GET, thread_id=thread_id, groups=list_groups(asker))
         return None if row is None else Conversation(**row)
 
     async def find_beginner(self, workspace_id: str, thread_id: str) -> str | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_FIND_BEGINNER, thread_id=thread_id)
+        row = await self._pool.fetch_one(workspace_id, _FIND_BEGINNER, thread_id=thread_id)
         return row["caller"] if row else None
 
     async def list(
@@ -181,20 +176,21 @@ class PostgresThreadStore:
         after: tuple[datetime, str] | None = None,
     ) -> list[Conversation]:
         at, thread_id = after or (None, None)
-        async with open_session(self._pool, asker.workspace_id) as session:
-            rows = await session.fetch(
-                _LIST,
-                prepare=False,
-                at=at,
-                thread_id=thread_id,
-                groups=list_groups(asker),
-                caller=caller,
-                pattern=f"%{escape(words)}%" if words else None,
-                limit=limit,
-            )
+        rows = await self._pool.fetch(
+            asker.workspace_id,
+            _LIST,
+            prepare=False,
+            at=at,
+            thread_id=thread_id,
+            groups=list_groups(asker),
+            caller=caller,
+            pattern=f"%{escape(words)}%" if words else None,
+            limit=limit,
+        )
         return [Conversation(**row) for row in rows]
 
     async def rename(self, asker: Scope, thread_id: str, title: str) -> Conversation | None:
-        async with open_session(self._pool, asker.workspace_id) as session:
-            row = await session.fetch_one(_RENAME, thread_id=thread_id, title=title, groups=list_groups(asker))
+        row = await self._pool.fetch_one(
+            asker.workspace_id, _RENAME, thread_id=thread_id, title=title, groups=list_groups(asker)
+        )
         return None if row is None else Conversation(**row)

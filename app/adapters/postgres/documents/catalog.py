@@ -83,28 +83,25 @@ class PostgresDocumentCatalog:
         asking: frozenset[str] | None = None,
         groups: Collection[str] | None = None,
     ) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_FIND, source=source)
+        rows = await self._pool.fetch(workspace_id, _FIND, source=source)
         return pick_named([document for row in rows if (document := read_document(row))], asking, groups)
 
     async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[Sequence[str]]]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_FIND_GROUPS, sources=list(sources))
+        rows = await self._pool.fetch(workspace_id, _FIND_GROUPS, sources=list(sources))
         return {row["source"]: row["of_each"] for row in rows}
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
+        return read_document(await self._pool.fetch_one(workspace_id, _GET, document_ids=parse_ids([document_id])))
 
     async def find_deleted(self, workspace_id: str, content_hash: str) -> str | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_FIND_DELETED, content_hash=content_hash)
+        row = await self._pool.fetch_one(workspace_id, _FIND_DELETED, content_hash=content_hash)
         return None if row is None else row["document_id"]
 
     async def read_hashes(self, asker: Scope) -> Mapping[str, str]:
         groups = None if asker.groups is None else sorted(asker.groups)
-        async with open_session(self._pool, asker) as session:
-            rows = await session.fetch(_READ_HASHES, document_ids=parse_ids(asker.document_ids or ()), groups=groups)
+        rows = await self._pool.fetch(
+            asker, _READ_HASHES, document_ids=parse_ids(asker.document_ids or ()), groups=groups
+        )
         return {row["document_id"]: row["content_hash"] for row in rows}
 
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
@@ -119,8 +116,7 @@ class PostgresDocumentCatalog:
             return await list_revisions(session, document_id, asker.groups)
 
     async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_GET_PLACES, document_ids=parse_ids([document_id]))
+        rows = await self._pool.fetch(workspace_id, _GET_PLACES, document_ids=parse_ids([document_id]))
         return [
             Place(
                 row["start_offset"], row["end_offset"], tuple(row["heading_path"]), tuple(map(read_line, row["lines"]))
@@ -130,13 +126,11 @@ class PostgresDocumentCatalog:
 
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         metadata, path = write_paths(where)
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST, prepare=False, metadata=metadata, path=path)
+        rows = await self._pool.fetch(workspace_id, _LIST, prepare=False, metadata=metadata, path=path)
         return [document for row in rows if (document := read_document(row))]
 
     async def is_untouched(self, workspace_id: str) -> bool:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(GET_CORPUS)
+        row = await self._pool.fetch_one(workspace_id, GET_CORPUS)
         return row is None or row["generation"] == 0
 
 

@@ -186,8 +186,7 @@ class PostgresOriginals:
         return None if row is None else row["size"]
 
     async def read(self, workspace_id: str, content_hash: str) -> AsyncIterator[bytes]:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_FIND_OBJECT, content_hash=content_hash)
+        row = await self._pool.fetch_one(workspace_id, _FIND_OBJECT, content_hash=content_hash)
         if row is not None:
             async for piece in self._get_storage().read(row["key"]):
                 yield piece
@@ -206,8 +205,7 @@ class PostgresOriginals:
             except StorageUnavailable as error:
                 logger.warning("Files that no document needs are erased later: %s", error.message)
                 break
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(_COUNT_DROPPED, only=workspace_id)
+        row = await self._pool.fetch_one(ALL_WORKSPACES, _COUNT_DROPPED, only=workspace_id)
         return 0 if row is None else int(row["files"])
 
     async def tidy(self) -> None:
@@ -230,14 +228,12 @@ class PostgresOriginals:
         try:
             for content_hash, content in files.items():
                 key = keys[content_hash]
-                async with open_session(self._pool, workspace_id) as session:
-                    await session.execute(_ANNOUNCE, key=key, content_hash=content_hash, size=len(content))
+                await self._pool.execute(workspace_id, _ANNOUNCE, key=key, content_hash=content_hash, size=len(content))
                 await self._storage.put(key, content)
             yield {content_hash: Staged(content, keys[content_hash]) for content_hash, content in files.items()}
         finally:
             with suppress(AskgraphError):  # the housekeeping gives up what is left
-                async with open_session(self._pool, workspace_id) as session:
-                    await session.execute(_GIVE_UP, keys=list(keys.values()))
+                await self._pool.execute(workspace_id, _GIVE_UP, keys=list(keys.values()))
             await self.tidy()
 
     async def _erase_batch(self, storage: ObjectStorage, after: str) -> str | None:
@@ -252,8 +248,7 @@ class PostgresOriginals:
         return keys[-1] if keys else None
 
     async def _read_part(self, workspace_id: str, content_hash: str, part: int) -> bytes | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_READ_PART, content_hash=content_hash, part=part)
+        row = await self._pool.fetch_one(workspace_id, _READ_PART, content_hash=content_hash, part=part)
         return None if row is None else bytes(row["bytes"])
 
     def _get_storage(self) -> ObjectStorage:

@@ -315,8 +315,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             return frozenset((await read_stored_chunks(session, parse_ids([document_id]))).values())
 
     async def number_arrival(self, workspace_id: str) -> Arrival:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_NUMBER_ARRIVAL)
+        row = await self._pool.fetch_one(workspace_id, _NUMBER_ARRIVAL)
         assert row is not None
         return Arrival(row["number"])
 
@@ -329,21 +328,22 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         given: Metadata | None = None,
         groups: Sequence[str] | None = None,
     ) -> bool:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(
-                _CONFIRM,
-                document_ids=parse_ids([document.id]),
-                content_hash=document.content_hash,
-                arrival=arrival.number,
-                metadata=Jsonb(metadata),
-                given=None if given is None else Jsonb(given),
-                groups=None if groups is None else sorted(set(groups)),
-            )
+        row = await self._pool.fetch_one(
+            workspace_id,
+            _CONFIRM,
+            document_ids=parse_ids([document.id]),
+            content_hash=document.content_hash,
+            arrival=arrival.number,
+            metadata=Jsonb(metadata),
+            given=None if given is None else Jsonb(given),
+            groups=None if groups is None else sorted(set(groups)),
+        )
         return row is not None
 
     async def measure(self, workspace_id: str, file: Incoming, caller: str = "") -> Held:
-        async with open_session(self._pool, ALL_WORKSPACES if caller else workspace_id) as session:
-            row = await session.fetch_one(_MEASURE, **asdict(file), within=workspace_id, caller=caller)
+        row = await self._pool.fetch_one(
+            ALL_WORKSPACES if caller else workspace_id, _MEASURE, **asdict(file), within=workspace_id, caller=caller
+        )
         assert row is not None
         return Held(**row)
 

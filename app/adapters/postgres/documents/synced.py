@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import LiteralString
 
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import Pool
 from domain.library.synced import SyncedFile
 
 _LIST: LiteralString = """
@@ -30,14 +30,11 @@ class PostgresSyncedFiles:
         self._pool = pool
 
     async def list(self, workspace_id: str, folder: str, sources: Collection[str]) -> dict[str, SyncedFile]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST, folder=folder, sources=[*sources])
+        rows = await self._pool.fetch(workspace_id, _LIST, folder=folder, sources=[*sources])
         return {row["source"]: SyncedFile(**row) for row in rows}
 
     async def put(self, workspace_id: str, file: SyncedFile) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_PUT, **asdict(file))
+        await self._pool.execute(workspace_id, _PUT, **asdict(file))
 
     async def drop(self, workspace_id: str, source: str) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_DROP, source=source)
+        await self._pool.execute(workspace_id, _DROP, source=source)

@@ -330,8 +330,7 @@ class PostgresEraser:
         if not found:
             return None
         named, groups = str(found[0]), None if asking is None else sorted(asking)
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_READ_DOCUMENT, id=named, groups=groups)
+        rows = await self._pool.fetch(workspace_id, _READ_DOCUMENT, id=named, groups=groups)
         if not rows:
             return None
         kept = [_unpack(workspace_id, named, row["needles"]) for row in rows if row["needles"]]
@@ -357,8 +356,9 @@ class PostgresEraser:
     ) -> Set[str]:
         """Return what of this others say too, than the threads or the document."""
         values = {"said": said, "within": within, "thread_ids": list(thread_ids), "id": document_id}
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            return {row["said"] for row in await session.fetch(_IS_SAID_ELSEWHERE, prepare=False, **values)}
+        return {
+            row["said"] for row in await self._pool.fetch(ALL_WORKSPACES, _IS_SAID_ELSEWHERE, prepare=False, **values)
+        }
 
     async def erase_document(
         self, erasure: Erasure, found: Sequence[Found] = (), *, is_last: bool = True, dry_run: bool = False
@@ -449,24 +449,20 @@ class PostgresEraser:
             await session.execute(_NOTE, kind=kind, **noted)
 
     async def list_begun(self, workspace_id: str) -> frozenset[str]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_BEGUN)
+        rows = await self._pool.fetch(workspace_id, _LIST_BEGUN)
         return frozenset(row["run_id"] for row in rows)
 
     async def settle(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool) -> None:
         if is_left:
             await self._note_anew(kind, "left", needles)
         else:
-            async with open_session(self._pool, needles.workspace_id) as session:
-                await session.execute(_DROP_NEEDLES, kind=kind, target=target)
+            await self._pool.execute(needles.workspace_id, _DROP_NEEDLES, kind=kind, target=target)
 
     async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_END, kind=kind, target=target)
+        await self._pool.execute(workspace_id, _END, kind=kind, target=target)
 
     async def list_pending(self) -> Sequence[tuple[Erasable, Erasure]]:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            rows = await session.fetch(_LIST_PENDING)
+        rows = await self._pool.fetch(ALL_WORKSPACES, _LIST_PENDING)
         return [
             (
                 row["kind"],

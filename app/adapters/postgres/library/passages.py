@@ -162,19 +162,18 @@ class PassageReader:
             return await session.fetch(statement, document_ids=document_ids, **parameters)
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(_READ_TOKENS, chunk_ids=join_ids(chunk_ids))
+        rows = await self._pool.fetch(scope, _READ_TOKENS, chunk_ids=join_ids(chunk_ids))
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
 
     async def read_token_chunks(self, scope: Scope, places: Sequence[tuple[str, int, int]]) -> list[TokenChunk]:
         known = [(ids[0], start, end) for document_id, start, end in places if (ids := parse_ids([document_id]))]
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _READ_TOKEN_CHUNKS,
-                document_ids=[document_id for document_id, _, _ in known],
-                starts=[start for _, start, _ in known],
-                ends=[end for _, _, end in known],
-            )
+        rows = await self._pool.fetch(
+            scope,
+            _READ_TOKEN_CHUNKS,
+            document_ids=[document_id for document_id, _, _ in known],
+            starts=[start for _, start, _ in known],
+            ends=[end for _, _, end in known],
+        )
         return [
             TokenChunk(
                 document_id=str(row["document_id"]),

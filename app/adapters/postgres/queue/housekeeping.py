@@ -2,7 +2,7 @@
 
 from typing import LiteralString
 
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool
 
 _TAKE_TURN: LiteralString = """
     UPDATE housekeeping SET due = now() + interval '1 hour' WHERE due <= now() RETURNING due
@@ -11,5 +11,4 @@ _TAKE_TURN: LiteralString = """
 
 async def take_turn(pool: Pool) -> bool:
     """Return True once an hour, to one process. Raises `DatabaseUnavailable`."""
-    async with open_session(pool, ALL_WORKSPACES) as session:
-        return await session.fetch_one(_TAKE_TURN) is not None
+    return await pool.fetch_one(ALL_WORKSPACES, _TAKE_TURN) is not None

@@ -164,28 +164,27 @@ class PostgresIngestionQueue:
         moved_from: str | None = None,
         brought_by: str | None = None,
     ) -> IngestionStatus:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(
-                _ACCEPT,
-                within=workspace_id,
-                ingestion_id=str(uuid4()),
-                source=source,
-                media_type=media_type,
-                content=content,
-                metadata=None if metadata is None else Jsonb(metadata),
-                sidecar=Jsonb(sidecar or {}),
-                moved_from=moved_from,
-                brought_by=brought_by,
-                groups=None if groups is None else list(groups),
-                asking=None if asking is None else sorted(asking),
-            )
+        row = await self._pool.fetch_one(
+            ALL_WORKSPACES,
+            _ACCEPT,
+            within=workspace_id,
+            ingestion_id=str(uuid4()),
+            source=source,
+            media_type=media_type,
+            content=content,
+            metadata=None if metadata is None else Jsonb(metadata),
+            sidecar=Jsonb(sidecar or {}),
+            moved_from=moved_from,
+            brought_by=brought_by,
+            groups=None if groups is None else list(groups),
+            asking=None if asking is None else sorted(asking),
+        )
         assert row is not None
         del row["announced"]
         return _read_status(row)
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
+        row = await self._pool.fetch_one(workspace_id, _GET, ingestion_id=ingestion_id)
         return None if row is None else _read_status(row)
 
     async def cancel(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
@@ -196,8 +195,7 @@ class PostgresIngestionQueue:
         return None if row is None else _read_status(row)
 
     async def list(self, workspace_id: str, limit: int, *, since: datetime | None = None) -> Sequence[IngestionStatus]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST, limit=limit, since=since or datetime.min.replace(tzinfo=UTC))
+        rows = await self._pool.fetch(workspace_id, _LIST, limit=limit, since=since or datetime.min.replace(tzinfo=UTC))
         return [_read_status(row) for row in rows]
 
     def task(self, ingest: Ingest) -> Task:
@@ -205,8 +203,7 @@ class PostgresIngestionQueue:
         return Task(TASK, CONCURRENCY, lambda rescue: self._take(ingest, rescue), self._extend)
 
     async def _take(self, ingest: Ingest, rescue: bool) -> Perform | None:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            file = await session.fetch_one(_TAKE, rescue=rescue, lease=leases.LEASE)
+        file = await self._pool.fetch_one(ALL_WORKSPACES, _TAKE, rescue=rescue, lease=leases.LEASE)
         if file is None:
             return None
         key = file["workspace_id"], file["ingestion_id"]
@@ -282,14 +279,14 @@ class PostgresIngestionQueue:
 
     async def _end(self, file: DictRow, report: DocumentReport) -> None:
         try:
-            async with open_session(self._pool, file["workspace_id"]) as session:
-                ended = await session.fetch_one(
-                    _END,
-                    ingestion_id=file["ingestion_id"],
-                    attempt=file["attempt"],
-                    state=report.status if report.status in ("failed", "superseded") else "done",
-                    report=Jsonb(asdict(report)),
-                )
+            ended = await self._pool.fetch_one(
+                file["workspace_id"],
+                _END,
+                ingestion_id=file["ingestion_id"],
+                attempt=file["attempt"],
+                state=report.status if report.status in ("failed", "superseded") else "done",
+                report=Jsonb(asdict(report)),
+            )
         except BaseException:
             # It is read again, and found to be unchanged.
             await self._hand_back(file, leases.RETRY_SECONDS)
@@ -309,21 +306,20 @@ class PostgresIngestionQueue:
             with suppress(Unavailable):
                 if stages:
                     progress = Jsonb(asdict(stages.pop()))
-                    async with open_session(self._pool, workspace_id) as session:
-                        await session.execute(_NOTE_PROGRESS, ingestion_id=ingestion_id, progress=progress)
+                    await self._pool.execute(workspace_id, _NOTE_PROGRESS, ingestion_id=ingestion_id, progress=progress)
                 status = await self.get(workspace_id, ingestion_id)
                 if status is None or status.state == "cancelled":
                     return
 
     async def _hand_back(self, file: DictRow, pause: float) -> None:
         with suppress(Unavailable):
-            async with open_session(self._pool, file["workspace_id"]) as session:
-                await session.execute(
-                    _HAND_BACK,
-                    ingestion_id=file["ingestion_id"],
-                    attempt=file["attempt"],
-                    pause=timedelta(seconds=pause),
-                )
+            await self._pool.execute(
+                file["workspace_id"],
+                _HAND_BACK,
+                ingestion_id=file["ingestion_id"],
+                attempt=file["attempt"],
+                pause=timedelta(seconds=pause),
+            )
 
 
 def _read_asking(row: DictRow) -> frozenset[str] | None:

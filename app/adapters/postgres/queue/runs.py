@@ -308,36 +308,36 @@ class PostgresRunQueue:
         shown: Shown | None = None,
         lineage: Lineage = NO_LINEAGE,
     ) -> bool:
-        async with open_session(self._pool, lease.request.workspace_id) as session:
-            row = await session.fetch_one(
-                _END,
-                **list_columns(record)
-                | {
-                    "state": state,
-                    "ended": write_json(ended),
-                    "ended_id": ended_id,
-                    "attempt": lease.attempt,
-                    "tape": tape,
-                    "shown": None if shown is None else write_json(shown),
-                    "documents": [used.document_id for used in lineage.documents],
-                    "revisions": [used.revision for used in lineage.documents],
-                    "documents_shown": [used.shown for used in lineage.documents],
-                    "turns": list(lineage.turns),
-                    "drew_on_turns": lineage.drew_on_turns,
-                },
-            )
+        row = await self._pool.fetch_one(
+            lease.request.workspace_id,
+            _END,
+            **list_columns(record)
+            | {
+                "state": state,
+                "ended": write_json(ended),
+                "ended_id": ended_id,
+                "attempt": lease.attempt,
+                "tape": tape,
+                "shown": None if shown is None else write_json(shown),
+                "documents": [used.document_id for used in lineage.documents],
+                "revisions": [used.revision for used in lineage.documents],
+                "documents_shown": [used.shown for used in lineage.documents],
+                "turns": list(lineage.turns),
+                "drew_on_turns": lineage.drew_on_turns,
+            },
+        )
         self._release(lease)
         return row is not None
 
     async def note_showing(self, lease: Lease, document_ids: Collection[str], turns: Collection[str]) -> None:
-        async with open_session(self._pool, lease.request.workspace_id) as session:
-            await session.execute(
-                _NOTE_SHOWING,
-                run_id=lease.request.run_id,
-                attempt=lease.attempt,
-                document_ids=sorted(document_ids),
-                turns=sorted(turns),
-            )
+        await self._pool.execute(
+            lease.request.workspace_id,
+            _NOTE_SHOWING,
+            run_id=lease.request.run_id,
+            attempt=lease.attempt,
+            document_ids=sorted(document_ids),
+            turns=sorted(turns),
+        )
 
     async def hand_back(self, lease: Lease) -> None:
         # If the statement fails, the claim runs out.
@@ -345,35 +345,31 @@ class PostgresRunQueue:
         await self._hand_back([lease])
 
     async def get(self, workspace_id: str, run_id: str) -> RunStatus | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_status(await session.fetch_one(_GET, run_id=run_id))
+        return _read_status(await self._pool.fetch_one(workspace_id, _GET, run_id=run_id))
 
     async def list_unfinished(self, workspace_id: str, thread_id: str) -> list[RunStatus]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_UNFINISHED, thread_id=thread_id)
+        rows = await self._pool.fetch(workspace_id, _LIST_UNFINISHED, thread_id=thread_id)
         return [status for row in rows if (status := _read_status(row))]
 
     async def list_turns(self, asker: Scope, thread_id: str, limit: int, before: str | None = None) -> list[RunStatus]:
-        async with open_session(self._pool, asker.workspace_id) as session:
-            rows = await session.fetch(
-                _LIST_TURNS, thread_id=thread_id, limit=limit, before=before, groups=list_groups(asker)
-            )
+        rows = await self._pool.fetch(
+            asker.workspace_id, _LIST_TURNS, thread_id=thread_id, limit=limit, before=before, groups=list_groups(asker)
+        )
         return [status for row in reversed(rows) if (status := _read_status(row))]
 
     async def list_readable(self, asker: Scope, run_ids: Collection[str], *, steps: bool = False) -> Set[str]:
         if asker.groups is None or not run_ids:
             return set(run_ids)
-        async with open_session(self._pool, asker.workspace_id) as session:
-            rows = await session.fetch(_LIST_READABLE, run_ids=list(run_ids), groups=list_groups(asker), steps=steps)
+        rows = await self._pool.fetch(
+            asker.workspace_id, _LIST_READABLE, run_ids=list(run_ids), groups=list_groups(asker), steps=steps
+        )
         return {row["run_id"] for row in rows}
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_status(await session.fetch_one(_REQUEST_STOP, run_id=run_id))
+        return _read_status(await self._pool.fetch_one(workspace_id, _REQUEST_STOP, run_id=run_id))
 
     async def _take(self, execute: Execute, rescue: bool) -> Perform | None:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(_TAKE, rescue=rescue, lease=leases.LEASE)
+        row = await self._pool.fetch_one(ALL_WORKSPACES, _TAKE, rescue=rescue, lease=leases.LEASE)
         if row is None:
             return None
         lease = Lease(_read_request(row["request"]), row["attempt"], row["stop_requested"], unattended=True)
@@ -401,8 +397,7 @@ class PostgresRunQueue:
 
     async def _hand_back(self, held: Sequence[Lease], pause: float = 0) -> None:
         if held:
-            async with open_session(self._pool, ALL_WORKSPACES) as session:
-                await session.execute(_HAND_BACK, **_name(held), pause=timedelta(seconds=pause))
+            await self._pool.execute(ALL_WORKSPACES, _HAND_BACK, **_name(held), pause=timedelta(seconds=pause))
 
     @staticmethod
     def _tell(listener: Callable[[str], None] | None, run_id: str) -> None:

@@ -108,8 +108,7 @@ class PostgresEmbeddingBacklog:
         self._tend_indexes = tend_indexes
 
     async def embed_some(self, encoder: PassageEncoder) -> int:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            turn = await session.fetch_one(_FIND_TURN)
+        turn = await self._pool.fetch_one(ALL_WORKSPACES, _FIND_TURN)
         return 0 if turn is None else await self._embed(turn["workspace_id"], None, encoder)
 
     async def embed_some_of(self, workspace_id: str, document_id: str, encoder: PassageEncoder) -> int:
@@ -120,13 +119,11 @@ class PostgresEmbeddingBacklog:
             return await self._count(session, document_id)
 
     async def count_all(self) -> int:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(_COUNT_ALL)
+        row = await self._pool.fetch_one(ALL_WORKSPACES, _COUNT_ALL)
         return 0 if row is None else int(row["chunks"])
 
     async def is_empty(self) -> bool:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(_IS_EMPTY)
+        row = await self._pool.fetch_one(ALL_WORKSPACES, _IS_EMPTY)
         return row is None or bool(row["is_empty"])
 
     async def _embed(self, workspace_id: str, document_id: str | None, encoder: PassageEncoder) -> int:
@@ -162,8 +159,7 @@ class PostgresEmbeddingBacklog:
                 await session.execute(_ADVANCE)
         except BaseException:
             # Also where the task is cancelled, so that the next worker need not wait.
-            async with open_session(self._pool, workspace_id) as session:
-                await session.execute(_GIVE_BACK, chunk_ids=chunk_ids)
+            await self._pool.execute(workspace_id, _GIVE_BACK, chunk_ids=chunk_ids)
             raise
         if not await self.count(workspace_id):
             self._tend_indexes()
