@@ -54,7 +54,7 @@ _MARK = re.compile(
     r"|(?P<turn><\|(?:eot_id|eom_id|eot|end_of_text|start_header_id|header_start|im_end|im_start|endoftext|user"
     r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<\|turn>|<turn\|>|<｜(?:end▁of▁sentence|User)｜>"
     r"|(?:</s>\s*)?\[/?INST\])"  # Llama, ChatML, Gemma, DeepSeek, Mistral
-    r"|(?P<role>(?:assistant|user|model)(?=\n)|### ?(?:Assistant|Human|Instruction|Response|User):)"
+    r"|(?P<role>(?:assistant|user|model)(?=\n|\Z)|### ?(?:Assistant|Human|Instruction|Response|User):)"
     rf"|(?P<sign>{_SIGN})"
 )
 _UNFINISHED = re.compile(
@@ -136,7 +136,7 @@ class _Splitter:
             if mark["channel"]:
                 yield from self._pass(before)
                 self._framed, self._thinks, self._unsure = True, mark["channel"] != "final", False
-            elif (mark["turn"] or (mark["role"] and self._ends_turn(before))) and not self._is_code(before):
+            elif (mark["turn"] or (mark["role"] and self._ends_turn(before, after))) and not self._is_code(before):
                 if self._unsure and before.strip():
                     self._thinks = self._unsure = False
                 self._framed = True
@@ -190,11 +190,11 @@ class _Splitter:
         alone = is_sign or self.goes_on or is_glued or (last in ("", "\n") and after[:1] in ("", "\n"))
         return alone and not self._ended and not self._is_code(before)
 
-    def _ends_turn(self, before: str) -> bool:
+    def _ends_turn(self, before: str, after: str) -> bool:
         """Return True where the name of a role is the header of a turn whose signs a server has taken out: at the
         beginning, or behind the end of a sentence, with at most line feeds between."""
         words = (self._words + before).rstrip("\n")
-        return not words or words[-1] in '.!?…。)]*"`'
+        return words[-1] in '.!?…。)]*"`' if words else bool(after)
 
     def _opens(self, before: str, is_sign: bool) -> bool:
         """Return True for a tag that opens thoughts: the first of the reply, a sign, one that begins a line, and any

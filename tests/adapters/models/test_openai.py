@@ -1,8 +1,10 @@
 import asyncio
+import gzip
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Callable
 
 import httpx2
 import openai
@@ -127,6 +129,29 @@ async def test_a_question_that_is_sent_elsewhere_stays_one(status: int) -> None:
         with pytest.raises(ModelError, match=r"redirects to http://models\.example/other, where") as caught:
             await read(model)
     assert "POST" in str(caught.value.__cause__.body)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("coding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", bytes)])
+async def test_a_reply_that_is_compressed_unasked_is_read_within_bounds(
+    coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    replies = [
+        b'{"choices": [{"message": {"content": "Six weeks [1]."}, "finish_reason": "stop"}]}',
+        b" " * 3_000_000,
+    ]
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        stream = httpx2.ByteStream(compress(replies.pop(0)))
+        return httpx2.Response(200, headers={"Content-Encoding": coding}, stream=stream)
+
+    async with openai.DefaultAsyncHttpxClient(
+        transport=httpx2.MockTransport(answer), **{**BOUNDED, "mounts": {}}
+    ) as http:
+        model = OpenAIChat("m", api_key="key", base_url="http://models.example/v1", timeout=3, http=http)
+        if coding != "br":
+            assert await read(model) == "Six weeks [1]."
+        with pytest.raises(ModelError, match=r"was not read. The response is (too long|compressed \(br\))"):
+            await read(model)
 
 
 async def test_a_stream_that_is_left_has_cost_its_pictures(model: OpenAIChat) -> None:
