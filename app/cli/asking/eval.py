@@ -92,6 +92,9 @@ async def measure(
         fingerprint = services.runs.fingerprint
     print_notes(evaluated)
     page = write_report(evaluated, out, fingerprint)
+    if options.workspace is not None and not as_json:
+        asking = f"askgraph ask --workspace {escape(options.workspace)} --mode MODE QUESTION"
+        err.print(f"To look into a wrong one: {asking}, and askgraph why with the run that it names.")
     return print_result(partial(print_evaluation, page), evaluated, as_json=as_json, describe=list_metrics)
 
 

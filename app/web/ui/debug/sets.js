@@ -1,8 +1,7 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson } from "../../lib/api.js";
+import { address, fetchJson, request, sending } from "../../lib/api.js";
 import { useModes } from "../../lib/assistants.js";
-import { addDraft } from "../../lib/drafts.js";
-import { say } from "../../lib/store.js";
+import { getState, say } from "../../lib/store.js";
 import { count, percent, short, visible } from "../../lib/text.js";
 import { useWork } from "./work.js";
 
@@ -36,8 +35,9 @@ function OneSet({ item: { name, questions, runs }, load }) {
     await work(`${path}/runs`, { mode }, questions.length, ({ right, asked }) => say(`${right} of ${asked} are right.`));
     await load();
   };
-  /** @param {string} id */
   const remove = (id) => fetchJson(address(`${path}/questions/${encodeURIComponent(id)}`), { method: "DELETE" }).then(load, (error) => setProblem(error.message));
+  // A set is asked in memory: for a run that can be looked into, its question is asked again, in the same mode.
+  const open = (id, mode) => request("/api/chat", sending("POST", { question: write(id), mode, workspace: getState().workspace })).then(({ headers }) => location.assign(address(`/debug/runs/${headers.get("X-Run-Id")}`)), (error) => setProblem(error.message));
   const write = (id) => questions.find((each) => each.id === id)?.question ?? id;
   const lead = (id) => html`<a href=${address(`/debug/runs/${encodeURIComponent(id)}`)} title="The run that it was made of"><bdi>${short(write(id), 100)}</bdi></a>`;
   return html`
@@ -54,7 +54,7 @@ function OneSet({ item: { name, questions, runs }, load }) {
           <tbody>${runs.map(({ ran_at, mode, asked, right, version, wrong }) => html`
             <tr key=${ran_at}><td>${new Date(ran_at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}</td><td>${visible(mode)}</td><td>${right} of ${asked} (${percent(asked ? right / asked : 0)})</td><td>${version}</td>
               <td>${Object.keys(wrong).length > 0 && html`<details><summary>${Object.keys(wrong).length}</summary>
-                ${Object.entries(wrong).map(([id, why]) => html`<p key=${id}>${lead(id)} <span class="soft">${visible(why)}</span> <a href=${address("/")} onClick=${() => addDraft(null, write(id))}>Ask it now</a></p>`)}</details>`}</td></tr>`)}</tbody>
+                ${Object.entries(wrong).map(([id, why]) => html`<p key=${id}>${lead(id)} <span class="soft">${visible(why)}</span> <button type="button" class="quiet" onClick=${() => open(id, mode)}>Ask it now</button></p>`)}</details>`}</td></tr>`)}</tbody>
         </table></div>`}
       <details><summary class="soft">${count(questions.length, "question")}</summary>
         <ul>${questions.map(({ id, answers, answerable }) => html`
