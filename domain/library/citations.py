@@ -88,13 +88,13 @@ def _split(
             # What stands behind the last marker of its block leans on that one.
             nth = min(bisect_left(places, claim.start), len(places) - 1)
             said[nth].append(strip_markers(answer[claim.start : claim.end]))
-    passages = [_find_passage(citation, source, statements) for statements in said]
+    passages = [find_passage(citation, source, statements) for statements in said]
     if all(passage == passages[0] for passage in passages):
         return citation
     return {**citation, "passages": passages}
 
 
-def _find_passage(citation: Citation, source: Source, statements: Sequence[str]) -> CitedPassage:
+def find_passage(citation: Citation, source: Source, statements: Sequence[str]) -> CitedPassage:
     """Return where the source says it: word for word where it is quoted, else what the statements rest on."""
     quoted = [re.search(r"\s+".join(map(re.escape, said.split())), source["text"]) for said in statements]
     start = source["start"]

@@ -205,6 +205,8 @@ async def test_files_are_asked_as_soon_as_they_have_arrived_and_replace_older_on
     await page.reload()
     await expect(page.locator(".answer")).to_contain_text("4 kilograms")
     await expect(page.get_by_role("button", name="Replace it")).to_have_count(0)
+    await send({"crane.md": texts["crane.md"].replace("5", "6")})
+    await expect(page.locator(".arrival")).to_contain_text("has replaced the file of this name")
 
 
 async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Page, site: str) -> None:

@@ -273,6 +273,13 @@ async def test_a_new_conversation_begins_with_questions(page: Page, script: Scri
     await page.locator(".turn.over").wait_for()
     assert script.bodies[0]["question"] == asked[0]
     assert script.bodies[0]["document_ids"] is None
+    await page.get_by_role("button", name="New conversation").click()
+    await page.get_by_role("button", name="Library").click()
+    await page.locator(".entry").get_by_role("checkbox").check()
+    await expect(starters).to_have_text(["Which documents are there?"])
+    await starters.first.click()
+    await page.locator(".turn.over").wait_for()
+    assert script.bodies[1]["document_ids"] == ["d"]
 
 
 async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:

@@ -48,6 +48,16 @@ async def test_an_answer_names_its_threshold_its_passage_and_the_runner_up(servi
     assert texts(facts, "path") == ["route → retrieve → rerank → grade → generate → verify"]
 
 
+async def test_each_claim_names_the_section_that_it_rests_on(services: Services) -> None:
+    rest = "Further rules of this kind are agreed upon with the works council. " * 6
+    rules = f"# Rules\n\n## Leave\n\nAn employee has 25 days of leave. {rest}\n\n## Notice\n\nThe notice period is three months. {rest}"
+    await services.library.ingestion.add("default", "rules.md", rules.encode())
+    done = await ask(services, "How many days of leave does an employee have, and how long is the notice period?")
+    claims = texts(await explain(services, done), "claim")
+    assert "rests on source 1 (Leave)" in next(claim for claim in claims if "25 days" in claim)
+    assert "rests on source 1 (Notice)" in next(claim for claim in claims if "three months" in claim)
+
+
 @pytest.mark.usefixtures("library")
 async def test_an_abstention_names_each_search_and_what_was_missing(services: Services) -> None:
     first = await ask(services, QUESTION)

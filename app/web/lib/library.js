@@ -195,7 +195,7 @@ async function renewOpen(read) {
 }
 
 /** The files that this page has sent. @type {Set<string>} */
-const mine = new Set();
+export const mine = new Set();
 
 /** Looks for what a new document may be a newer version of: one of the same title or file name, from another place.
  * @param {{document_id: string, title: string, source: string}} added */
@@ -279,11 +279,8 @@ async function sendNext() {
   const change = (change) => setState({ uploads: getState().uploads.map((each) => (each.key === key ? { ...each, ...change } : each)) });
   const form = new FormData();
   form.append("files", file);
-  const { workspace } = getState();
-  const query = new URLSearchParams({ wait: "false", ...(workspace ? { workspace } : {}) });
   try {
-    const { documents, ingestions = [] } = await upload(`/api/documents?${query}`, form, (share) => change({ share }));
-    const [refused] = documents;
+    const { documents: [refused], ingestions = [] } = await upload(address("/api/documents", { wait: "false" }), form, (share) => change({ share }));
     for (const { ingestion_id } of ingestions) mine.add(ingestion_id);
     if (refused) change({ error: refused.error });
     else dismissUpload(key);

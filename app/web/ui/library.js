@@ -1,7 +1,7 @@
 import { html, useRef } from "../vendor/preact-htm.js";
 import { openDocument } from "../lib/evidence.js";
 import { language, phrase, texts } from "../lib/language.js";
-import { askAdded, askAll, askOnlyThese, cancelIngestion, changeView, chooseDocument, dismissIngestion, dismissUpload, isNarrowed, listDocuments, MOST, settleTwin, timeLeft, toggleValue } from "../lib/library.js";
+import { askAdded, askAll, askOnlyThese, cancelIngestion, changeView, chooseDocument, dismissIngestion, dismissUpload, isNarrowed, listDocuments, mine, MOST, settleTwin, timeLeft, toggleValue } from "../lib/library.js";
 import { getState, setState, useStore } from "../lib/store.js";
 import { ago, fileName, percent, short, visible } from "../lib/text.js";
 import { pickFiles } from "./drop-zone.js";
@@ -101,8 +101,8 @@ function Arriving() {
   const uploads = useStore((state) => state.uploads);
   const ingestions = useStore((state) => state.ingestions);
   const dismissed = useStore((state) => state.dismissed);
-  // What has arrived is among the documents, or was deleted since; what has failed stays, with the reason.
-  const shown = ingestions.filter(({ ingestion_id, state }) => !dismissed.includes(ingestion_id) && state !== "done");
+  // What has arrived is among the documents, or was deleted since; what has failed or replaced another says so.
+  const shown = ingestions.filter(({ ingestion_id, state, report }) => !dismissed.includes(ingestion_id) && (state !== "done" || (report?.status === "updated" && mine.has(ingestion_id))));
   const waiting = uploads.filter(({ error }) => !error).length + shown.filter(({ ended_at }) => !ended_at).length;
   if (!uploads.length && !shown.length) return null;
   // What happens comes first, what waits for its turn last.
@@ -148,7 +148,7 @@ function Reading({ ingestion: { ingestion_id: id, source, state, report, progres
   return html`
     <li class="arrival ${state === "failed" ? "failed" : ""}" data-state=${state}>
       <span class="entry-title"><bdi>${short(fileName(source))}</bdi></span>
-      ${ended_at ? html`<span class=${state === "failed" ? "wrong" : "soft"}>${visible(report?.error || report?.note || state)}</span> <button type="button" class="quiet" onClick=${() => dismissIngestion(id)}>${phrase("close")}</button>`
+      ${ended_at ? html`<span class=${state === "failed" ? "wrong" : "soft"}>${visible(report?.error || [state === "done" && phrase("library.replaced"), report?.note].filter(Boolean).join(" · ") || state)}</span> <button type="button" class="quiet" onClick=${() => dismissIngestion(id)}>${phrase("close")}</button>`
         : html`
           <span class="soft">${[so_far, left].filter(Boolean).join(" · ")}</span>
           <progress aria-label=${phrase("library.progress", { name: short(fileName(source), 60) })} value=${known} max="1"></progress>

@@ -1,6 +1,7 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { address, fetchJson } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
+import { limits } from "../lib/library.js";
 import { ask } from "../lib/runs.js";
 import { getState, useStore } from "../lib/store.js";
 import { visible } from "../lib/text.js";
@@ -17,6 +18,7 @@ export const Welcome = () => html`
 export function Starters() {
   const all = useStore((state) => state.library?.all);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
+  const limited = useStore(({ chosen, only }) => chosen.length > 0 || only !== null);
   const questions = useStarters(all);
   if (all === undefined) return html`<div class="box below"></div>`;
   if (!all) return html`
@@ -26,7 +28,7 @@ export function Starters() {
     </div>`;
   return html`
     <ul class="box below starters" aria-label=${phrase("welcome.begin")}>
-      ${questions.map((question) => html`<li key=${question}><button type="button" onClick=${() => ask(question, { mode: getState().mode, document_ids: null })}><bdi>${visible(question)}</bdi></button></li>`)}
+      ${(limited ? [phrase("welcome.which")] : questions).map((question) => html`<li key=${question}><button type="button" onClick=${() => ask(question, { mode: getState().mode, ...limits() })}><bdi>${visible(question)}</bdi></button></li>`)}
     </ul>`;
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from app.workbench.explain.passages import MAX_LEFT_OUT, find_source, list_left_out, read_passages
 from app.workbench.replay.saved_run import SavedRun
 from domain.documents import name_cited, name_place
+from domain.library.citations import find_passage
 from domain.outcome import ANSWERS, find_claimed
 from domain.text.blocks import plain_text
 from domain.text.claims import split_claims
@@ -219,12 +220,16 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
         if not any(character.isalpha() for character in strip_markers(text)):
             # The number of an item, or a rule.
             continue
-        places = [
-            f"source {number} ({[each['title'], *each['heading_path']][-1]})" if number in listed else name_cited(each)
-            for number in markers
-            if (each := by_number.get(number))
-        ]
-        yield f"“{_shorten(plain_text(strip_markers(text)))}” rests on {' and '.join(places) or 'nothing'}; {verdict}"
+        said = strip_markers(text)
+        places = []
+        for cited in (by_number[number] for number in markers if number in by_number):
+            # Another claim may rest on another section of the same source.
+            source = next((each for each in sources if each["number"] == cited["marker"]), None)
+            path = find_passage(cited, source, [said.strip()])["heading_path"] if source else cited["heading_path"]
+            name = name_cited(cited) if "outside" in cited else name_place(cited["title"], path)
+            is_listed = cited["marker"] in listed
+            places.append(f"source {cited['marker']} ({[cited['title'], *path][-1]})" if is_listed else name)
+        yield f"“{_shorten(plain_text(said))}” rests on {' and '.join(places) or 'nothing'}; {verdict}"
 
 
 def _describe_doubts(values: Mapping[str, Any]) -> Iterator[str]:
