@@ -83,42 +83,47 @@ class RunAnswer:
 
         Raises `GraphDrained` where the run's control was asked to drain, and `RunLost` after too many attempts.
         """
-        parts = self._parts
         if self._lease.unattended:
-            groups = await parts.authority.read_groups(self.request.caller, self.request.workspace_id)
+            groups = await self._parts.authority.read_groups(self.request.caller, self.request.workspace_id)
             self.request = replace(self.request, turn=cast(TurnInput, limit_rights(self.request.turn, groups)))
-        turn = self.request.turn
         # A new thread has no state, and finding none takes as long as reading one.
         saved = None if self._begins_thread else await self._read_state()
         values = self._reached = self._read_values(saved)
         if self._lease.attempt > MAX_ATTEMPTS:
             raise RunLost
-        if values is not None and Scope.from_json(values["scope"]) != Scope.from_json(turn["scope"]):
+        if values is not None and Scope.from_json(values["scope"]) != self._scope:
             # It holds what was found with more rights, and readers were shown it.
             raise Forbidden("This was begun with rights that its asker does not have any more. Ask again.")
         if self._lease.attempt > 1:
             self._send_restart(values)
-        past = read_turns(self.request.history)[-REMEMBERED_TURNS:]
-        if saved is not None:
-            past = [each for each in read_turns(saved.values.get("turns")) if each["run_id"] != turn["run_id"]]
-        self.turns = list(await parts.threads.list_readable(Scope.from_json(turn["scope"]), past))
-        if saved is not None:
-            if len(self.turns) < len(past) and values is None:
-                # What the asker may not read of the conversation stands in no state of their run.
-                await self._write_conversation()
-        elif self.request.history:
-            # Saved like the end of an earlier run, so that the graph, history and replays find it there.
-            await self._write_conversation()
-        self.knows_turns = True
+        await self._take_up_conversation(saved)
         if self.stopped:
             raise asyncio.CancelledError
-        if saved is not None and values is not None:
-            # Not `next`, which leaves out a step whose writes are stored and whose state is not.
-            if saved.tasks:
-                return await self._run_graph(None, values)
-            total_ms = milliseconds_since(self._started)
-            return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
+        if saved is None or values is None:
+            return await self._answer()
+        # Not `next`, which leaves out a step whose writes are stored and whose state is not.
+        if saved.tasks:
+            return await self._run_graph(None, values)
+        total_ms = milliseconds_since(self._started)
+        return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
 
+    async def _take_up_conversation(self, saved: StateSnapshot | None) -> None:
+        """Read what was said before, as far as the asker may read it."""
+        past = read_turns(self.request.history)[-REMEMBERED_TURNS:]
+        if saved is not None:
+            past = read_turns(saved.values.get("turns"))
+            past = [each for each in past if each["run_id"] != self.request.run_id]
+        self.turns = list(await self._parts.threads.list_readable(self._scope, past))
+        # What the asker may not read stands in no state of their run. What a client brought is saved like the end of an
+        # earlier run, so that the graph, history and replays find it there.
+        is_unread = self._reached is None and len(self.turns) < len(past)
+        if is_unread if saved is not None else self.request.history:
+            await self._write_conversation()
+        self.knows_turns = True
+
+    async def _answer(self) -> tuple[Done | Failed, AnswerState]:
+        """Answer from the cache, or with the graph from its beginning."""
+        parts, turn = self._parts, self.request.turn
         cache_key = CacheKey.of(turn, self.turns, parts.fingerprint)
         corpus = await parts.documents.corpus_fingerprint(cache_key.scope)
         key = cache_key.at(corpus)
@@ -186,6 +191,10 @@ class RunAnswer:
     def trace_url(self) -> str | None:
         """Return the address of this attempt's trace."""
         return self._parts.trace_url(trace_id(self.request.run_id, self._lease.attempt))
+
+    @property
+    def _scope(self) -> Scope:
+        return Scope.from_json(self.request.turn["scope"])
 
     @property
     def _begins_thread(self) -> bool:
