@@ -107,6 +107,8 @@ async def _serve(
             ws="none",
             log_config=None,
             access_log=False,
+            # Proxies keep idle connections for 60 seconds; one that closes just then is a 502 for their client.
+            timeout_keep_alive=75,
             timeout_graceful_shutdown=END_SECONDS,
             lifespan="on",
             server_header=False,
