@@ -59,8 +59,12 @@ class Asked:
             await self._index.remember(_extend(self.key, answer.strip()), self.run.thread_id)
 
     async def give_up(self) -> None:
-        """Stop the run, whose answer nobody gets. A client that asks again, as after a time-out, finds the thread."""
+        """Stop the run, whose answer nobody gets."""
         await self.stop()
+        await self.expect_again()
+
+    async def expect_again(self) -> None:
+        """Note the thread for a client that asks again, as after a time-out or an error."""
         if self._is_whole:
             await self._index.remember(self.key, self.run.thread_id)
 
@@ -86,7 +90,7 @@ class Asked:
                     if event["type"] == "done":
                         await self.remember(text)
                     elif event["type"] == "error":
-                        await self.give_up()
+                        await self.expect_again()
                     for frame in translate(Told(event, added, text, offset)):
                         yield frame
             if end:

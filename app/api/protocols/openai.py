@@ -234,7 +234,7 @@ async def answer_whole(
         return Response(status_code=GONE)
     ended, _ = followed
     if ended["type"] == "error":
-        await asked.give_up()
+        await asked.expect_again()
         status = status_of_failure(ended)
         return refuse(400 if status == 422 else status, ended["message"], ended["code"])
     await asked.remember(ended["answer"])
