@@ -67,6 +67,7 @@ DIALECTS = (
     ui.router,
     ag_ui.router,
     mcp.router,
+    mcp.signing_in,
     *AGENT_SERVER,
 )
 """Other protocols, which others document."""

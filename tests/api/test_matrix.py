@@ -35,6 +35,8 @@ OPEN: dict[str, int] = {
     "delete /api/session": 204,
     "get /api/session/sign-in": 404,
     "get /api/session/callback": 404,
+    **{f"get /.well-known/oauth-protected-resource{path}": 404 for path in ("", "/mcp")},
+    "post /register": 404,
     **{f"{method} /v1/{{path:path}}": 404 for method in ("get", "post", "delete")},
 }
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""

@@ -21,6 +21,11 @@ async def test_tokens_and_keys_open_a_service_side_by_side(settings: Settings) -
         async with open_services(changed) as services, open_client(make_app(services)) as client:
             # Without a key having been made.
             assert (await client.get("/api/documents")).status_code == 401
+            # Clients of MCP look for the provider where they are told.
+            told = (await client.post("/mcp", json={})).headers["WWW-Authenticate"]
+            place = told.removeprefix('Bearer resource_metadata="').removesuffix('"')
+            named = (await client.get(place)).json()
+            assert (named["authorization_servers"], named["resource"]) == ([provider.issuer], "http://localhost/mcp")
             async with httpx.AsyncClient() as http:
                 form = {"sub": "ann", "scope": "openid ask", "workspaces": "legal", "groups": "board"}
                 given = (await http.post(f"{provider.issuer}/token", data=form)).json()
