@@ -229,8 +229,9 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _strip(cls, value: Any) -> Any:
-        """A key is often copied with the end of its line, which no header may hold."""
-        return value.strip() if isinstance(value, str) else value
+        """A key is often copied with the end of its line, which no header may hold; files of variables that a container
+        gets keep their quotes."""
+        return re.sub(r"^(['\"])(.*)\1$", r"\2", value.strip()) if isinstance(value, str) else value
 
     @field_validator("openai_api_key", "anthropic_api_key", "embeddings_api_key", "cohere_api_key")
     @classmethod
@@ -242,7 +243,7 @@ class Settings(BaseSettings):
                 "no key has a character like {code}, the one at place {place}: copy it anew",
                 {"code": f"U+{ord(strange[0]):04X}", "place": strange.start() + 1},
             )
-        return value
+        return value and SecretStr(reveal(value).removeprefix("Bearer "))
 
     @field_validator("database_url", "pgvectorstore_url")
     @classmethod

@@ -115,6 +115,11 @@ def test_a_name_that_cannot_be_one_is_said_in_words(name: str, value: str, says:
     )
 
 
+@pytest.mark.parametrize("copied", ["sk-x\n", '"sk-x"', "'sk-x'", "Bearer sk-x"])
+def test_a_key_is_read_without_what_was_copied_with_it(copied: str) -> None:
+    assert reveal(read_settings(openai_api_key=copied).openai_api_key) == "sk-x"
+
+
 def test_a_pipeline_that_ships_is_read_by_its_name() -> None:
     modes = read_modes(read_settings(profiles=Path("disclosures")))
     assert modes.keys() == {"fast", "standard", "thorough", "research", "disclosures"}

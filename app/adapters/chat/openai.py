@@ -370,6 +370,11 @@ class _Completions:
                         raise make_status_error(error, response) from error
                     raise
             except openai.APIStatusError as error:
+                address = self._server.base_url
+                if error.status_code in (404, 405) and address.path == "/":
+                    # Most servers answer below /v1, which is easily forgotten.
+                    self._server.base_url = address.copy_with(path="/v1/")
+                    continue
                 if smaller := find_smaller(error, sent, wanted):
                     most = smaller
                     continue

@@ -131,6 +131,14 @@ async def test_a_question_that_is_sent_elsewhere_stays_one(status: int) -> None:
     assert "POST" in str(caught.value.__cause__.body)  # type: ignore[union-attr]
 
 
+async def test_an_address_is_completed_by_v1_where_nothing_answers(server: OpenAIServer) -> None:
+    async with openai.DefaultAsyncHttpxClient(**BOUNDED) as http:
+        root = server.base_url.removesuffix("/v1")
+        model = OpenAIChat("m", api_key="key", base_url=root, timeout=3, http=http)
+        for _ in range(2):
+            assert "six weeks" in await read(model)
+
+
 @pytest.mark.parametrize(("coding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", bytes)])
 async def test_a_reply_that_is_compressed_unasked_is_read_within_bounds(
     coding: str, compress: Callable[[bytes], bytes]
