@@ -289,11 +289,13 @@ async def test_killed_client_leaves_no_server_and_no_committed_row_is_lost(
         assert await read_notes(servers.database_url) == [("kept",)]
 
 
-async def test_killed_postgres_is_started_again_at_the_same_address(home: Path) -> None:
+@pytest.mark.parametrize("name", ["postgres", "supervisor"])
+async def test_a_client_that_stays_gets_its_server_back_at_the_same_address(home: Path, name: str) -> None:
     async with open_servers(home, redis=False) as servers:
         await execute(servers.database_url, "INSERT INTO notes VALUES ('kept')")
         killed = find_postmaster(home)
-        os.kill(killed, signal.SIGKILL)
+        os.kill(killed if name == "postgres" else find_process(home, "supervisor.py"), signal.SIGKILL)
+        wait_until_ended(killed)
         assert await read_notes_after_recovery(servers.database_url) == [("kept",)]
         assert find_postmaster(home) != killed
 
@@ -309,16 +311,6 @@ async def test_killed_supervisor_takes_its_server_along(home: Path) -> None:
             assert await read_notes_after_recovery(again.database_url) == [("kept",)]
             assert find_postmaster(home) != postmaster
             assert find_process(home, "supervisor.py") != supervisor
-
-
-async def test_client_that_stays_gets_its_server_back(home: Path) -> None:
-    async with open_servers(home, redis=False) as servers:
-        await execute(servers.database_url, "INSERT INTO notes VALUES ('kept')")
-        killed = find_postmaster(home)
-        os.kill(find_process(home, "supervisor.py"), signal.SIGKILL)
-        wait_until_ended(killed)
-        assert await read_notes_after_recovery(servers.database_url) == [("kept",)]
-        assert find_postmaster(home) != killed
 
 
 async def test_creation_that_was_killed_is_begun_anew(tmp_path: Path, start_client: Callable[..., Client]) -> None:

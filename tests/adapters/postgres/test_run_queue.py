@@ -202,15 +202,6 @@ async def test_a_process_whose_own_job_comes_back_learns_that_its_first_attempt_
         assert not await end(process.queue, lease)
 
 
-async def test_a_run_of_a_deleted_thread_is_lost(start: Callable[[], Process], pool: Pool, quick: None) -> None:
-    process = start()
-    lease = await begin(process.queue)
-    async with borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("DELETE FROM threads")
-    await wait_for(lambda: process.lost == [lease.request.run_id])
-    assert not await end(process.queue, lease)
-
-
 async def test_a_worker_that_shuts_down_puts_its_runs_back(start: Callable[[], Process]) -> None:
     first, second, process = start(), start(), start()
     held, cancelled, failing = Executor(), Executor(), Executor()
@@ -246,18 +237,6 @@ async def test_other_processes_take_over_at_once_when_a_process_closes(start: Ca
     lease = await begin(first.queue)
     async with second.work(executor.hold, drain_seconds=0):
         await first.queue.close()
-        assert await executor.leases.get() == Lease(lease.request, 2)
-
-
-async def test_an_accepted_run_that_nobody_knows_of_is_executed(
-    start: Callable[[], Process], pool: Pool, quick: None
-) -> None:
-    """The database's answer that the run was accepted is lost, and nobody asks again."""
-    process = start()
-    executor = Executor()
-    lease = await begin(process.queue)
-    process.queue._held.clear()
-    async with process.work(executor.hold, drain_seconds=0):
         assert await executor.leases.get() == Lease(lease.request, 2)
 
 

@@ -263,59 +263,6 @@ def make_sheet(rows: Sequence[Any], *merged: str) -> tuple[openpyxl.Workbook, An
     return workbook, sheet
 
 
-GROUPED = [
-    ["Sales in thousand euros"],
-    ["Region", 2023, None, 2024, None],
-    [None, "Revenue", "Cost", "Revenue", "Cost"],
-    ["North", 10, 5, 12, 6],
-    ["South", 20, 9, None, 11],
-    [],
-    ["Total", 30, 14, 12, 17],
-    [],
-    ["Checked by", "Smith"],
-]
-
-
-def test_names_of_groups_of_columns_are_part_of_the_names_of_the_columns() -> None:
-    workbook, _ = make_sheet(GROUPED, "A1:E1", "A2:A3", "B2:C2", "D2:E2")
-    header = "Region | 2023 Revenue | 2023 Cost | 2024 Revenue | 2024 Cost\n--- | --- | --- | --- | ---"
-    assert read_document("sales.xlsx", save(workbook)).text.split("\n\n")[1:] == [
-        "Sales in thousand euros",
-        f"{header}\nNorth | 10 | 5 | 12 | 6\nSouth | 20 | 9 |  | 11",
-        f"{header}\nTotal | 30 | 14 | 12 | 17",  # an empty row sets it off
-        "Checked by | Smith",
-    ]
-
-
-def test_a_merged_cell_is_said_in_each_of_its_rows_and_a_note_once() -> None:
-    rows = [
-        ["Plant", "as of May", None, None],
-        ["Machine", "Part", "Interval", "Hours"],
-        ["Press", "Pump", "weekly", 2],
-        [None, "Valve", "closed", None],
-        ["Saw", "Belt", "daily", 1],
-    ]
-    workbook, _ = make_sheet(rows, "B1:C1", "A3:A4", "C4:D4")
-    assert read_document("plan.xlsx", save(workbook)).text.split("\n\n")[1:] == [
-        "Plant as of May",
-        "Machine | Part | Interval | Hours\n--- | --- | --- | ---\nPress | Pump | weekly | 2\n"
-        "Press | Valve | closed | closed\nSaw | Belt | daily | 1",
-    ]
-
-
-def test_tables_beside_each_other_are_read_one_after_the_other() -> None:
-    rows = [["Item", "Sold", None, "Town", "People"], ["Bolt", 4, None, "Kiel", 246], ["Nut", 9], ["Gear", 1]]
-    first, second = read_document("a.xlsx", save(make_sheet(rows)[0])).text.split("\n\n")[1:]
-    assert first == "Item | Sold\n--- | ---\nBolt | 4\nNut | 9\nGear | 1"
-    assert second == "Town | People\n--- | ---\nKiel | 246"
-
-
-def test_columns_of_one_table_stay_together_across_an_empty_one() -> None:
-    rows = [["Item", "Q1", "Q2", None, "Q3", "Q4"], ["Bolt", 4, 5, None, 6, 7]]
-    text = read_document("a.xlsx", save(make_sheet(rows)[0])).text
-    assert text.endswith("Item | Q1 | Q2 | Q3 | Q4\n--- | --- | --- | --- | ---\nBolt | 4 | 5 | 6 | 7")
-
-
 FIRST: list[list[Any]] = [["Water", 100, 10], ["Coffee", 200, 30]]
 SECOND: list[list[Any]] = [["Water", 90, 9], ["Coffee", 180, 25]]
 NAMES: list[Any] = ["Segment", "Sales", "Profit"]
@@ -339,39 +286,73 @@ def test_tables_below_each_other_have_their_period_and_their_header(rows: list[A
     ]
 
 
-def test_names_that_stand_apart_are_those_of_the_tables_below() -> None:
-    rows: list[list[Any]] = [NAMES, [], ["Half of 2023"], *FIRST, [], ["Half of 2022"], *SECOND]
-    parts = read_document("a.xlsx", make_workbook(*rows)).text.split("\n\n")
-    assert parts[-2:] == [
-        "Half of 2022",
-        "Segment | Sales | Profit\n--- | --- | ---\nWater | 90 | 9\nCoffee | 180 | 25",
-    ]
+HALVES = "Segment | Sales | Profit\n--- | --- | ---"
+YEARS = "Region | 2023 Revenue | 2023 Cost | 2024 Revenue | 2024 Cost\n--- | --- | --- | --- | ---"
 
 
-def test_a_row_with_a_name_alone_is_no_period() -> None:
-    text = read_document("a.xlsx", make_workbook(NAMES, *FIRST, ["Tea"], ["Juice", 5, 1])).text
-    assert text.endswith("Coffee | 200 | 30\nTea |  |\nJuice | 5 | 1")
-
-
-def test_groups_above_names_and_units_below_are_part_of_the_names() -> None:
-    rows: list[list[Any]] = [
-        ["Region", 2023, None, 2022],
-        [None, "Sales", "Profit", "Sales"],
-        ["North", 1, 2, 3],
-        ["South", 4, 5, 6],
-    ]
-    assert "Region | 2023 Sales | 2023 Profit | 2022 Sales\n---" in read_document("a.xlsx", make_workbook(*rows)).text
-    rows = [[None, 2023, 2022], ["CHF m", "audited", "audited"], ["Europe", 10, 20], ["Asia", 5, 6]]
-    assert "CHF m | 2023 audited | 2022 audited\n---" in read_document("a.xlsx", make_workbook(*rows)).text
-    rows = [["Region", 2023, 2022], ["Europe", "n/a", "n/a"], ["Asia", 5, 6]]
-    assert "Region | 2023 | 2022\n---" in read_document("a.xlsx", make_workbook(*rows)).text
-
-
-def test_days_and_years_head_columns_of_figures_and_not_of_days() -> None:
-    rows = [["Item", date(2023, 12, 31), date(2022, 12, 31)], ["Cash", 10, 20]]
-    assert "2022-12-31\n--- |" in read_document("a.xlsx", save(make_sheet(rows)[0])).text
-    rows = [["Bowie", date(1947, 1, 8), date(2016, 1, 10)], ["Prince", date(1958, 6, 7), date(2016, 4, 21)]]
-    assert "---" not in read_document("a.xlsx", save(make_sheet(rows)[0])).text
+@pytest.mark.parametrize(
+    ("rows", "merged", "parts"),
+    [
+        # Names of groups are part of the names of columns, and an empty row sets off a total.
+        (
+            [["Sales in thousand euros"], ["Region", 2023, None, 2024, None], [None, "Revenue", "Cost", "Revenue", "Cost"],
+             ["North", 10, 5, 12, 6], ["South", 20, 9, None, 11], [], ["Total", 30, 14, 12, 17], [], ["Checked by", "Smith"]],
+            ["A1:E1", "A2:A3", "B2:C2", "D2:E2"],
+            ["Sales in thousand euros", f"{YEARS}\nNorth | 10 | 5 | 12 | 6\nSouth | 20 | 9 |  | 11",
+             f"{YEARS}\nTotal | 30 | 14 | 12 | 17", "Checked by | Smith"],
+        ),
+        # A merged cell is said in each of its rows, and a note once.
+        (
+            [["Plant", "as of May", None, None], ["Machine", "Part", "Interval", "Hours"], ["Press", "Pump", "weekly", 2],
+             [None, "Valve", "closed", None], ["Saw", "Belt", "daily", 1]],
+            ["B1:C1", "A3:A4", "C4:D4"],
+            ["Plant as of May", "Machine | Part | Interval | Hours\n--- | --- | --- | ---\nPress | Pump | weekly | 2\n"
+             "Press | Valve | closed | closed\nSaw | Belt | daily | 1"],
+        ),
+        # Tables beside each other are read one after the other, and columns of one stay together across an empty one.
+        (
+            [["Item", "Sold", None, "Town", "People"], ["Bolt", 4, None, "Kiel", 246], ["Nut", 9], ["Gear", 1]], [],
+            ["Item | Sold\n--- | ---\nBolt | 4\nNut | 9\nGear | 1", "Town | People\n--- | ---\nKiel | 246"],
+        ),
+        (
+            [["Item", "Q1", "Q2", None, "Q3", "Q4"], ["Bolt", 4, 5, None, 6, 7]], [],
+            ["Item | Q1 | Q2 | Q3 | Q4\n--- | --- | --- | --- | ---\nBolt | 4 | 5 | 6 | 7"],
+        ),
+        # Names that stand apart are those of the tables below. A row with a name alone is no period.
+        (
+            [NAMES, [], ["Half of 2023"], *FIRST, [], ["Half of 2022"], *SECOND], [],
+            ["Segment | Sales | Profit", "Half of 2023", f"{HALVES}\nWater | 100 | 10\nCoffee | 200 | 30",
+             "Half of 2022", f"{HALVES}\nWater | 90 | 9\nCoffee | 180 | 25"],
+        ),
+        ([NAMES, *FIRST, ["Tea"], ["Juice", 5, 1]], [], [f"{HALVES}\nWater | 100 | 10\nCoffee | 200 | 30\nTea |  |\nJuice | 5 | 1"]),
+        # Groups above names and units below them are part of the names.
+        (
+            [["Region", 2023, None, 2022], [None, "Sales", "Profit", "Sales"], ["North", 1, 2, 3], ["South", 4, 5, 6]], [],
+            ["Region | 2023 Sales | 2023 Profit | 2022 Sales\n--- | --- | --- | ---\nNorth | 1 | 2 | 3\nSouth | 4 | 5 | 6"],
+        ),
+        (
+            [[None, 2023, 2022], ["CHF m", "audited", "audited"], ["Europe", 10, 20], ["Asia", 5, 6]], [],
+            ["CHF m | 2023 audited | 2022 audited\n--- | --- | ---\nEurope | 10 | 20\nAsia | 5 | 6"],
+        ),
+        (
+            [["Region", 2023, 2022], ["Europe", "n/a", "n/a"], ["Asia", 5, 6]], [],
+            ["Region | 2023 | 2022\n--- | --- | ---\nEurope | n/a | n/a\nAsia | 5 | 6"],
+        ),
+        # Days and years head columns of figures, and not of days.
+        (
+            [["Item", date(2023, 12, 31), date(2022, 12, 31)], ["Cash", 10, 20]], [],
+            ["Item | 2023-12-31 | 2022-12-31\n--- | --- | ---\nCash | 10 | 20"],
+        ),
+        (
+            [["Bowie", date(1947, 1, 8), date(2016, 1, 10)], ["Prince", date(1958, 6, 7), date(2016, 4, 21)]], [],
+            ["Bowie | 1947-01-08 | 2016-01-10\nPrince | 1958-06-07 | 2016-04-21"],
+        ),
+    ],
+)  # fmt: skip
+def test_tables_of_a_sheet_have_the_names_and_cells_that_a_reader_sees(
+    rows: list[list[Any]], merged: list[str], parts: list[str]
+) -> None:
+    assert read_document("a.xlsx", save(make_sheet(rows, *merged)[0])).text.split("\n\n")[1:] == parts
 
 
 def test_hidden_and_filtered_rows_and_columns_are_left_out_and_folded_ones_read() -> None:

@@ -105,6 +105,33 @@ async def test_the_best_passage_answers(question: str, answer: str, embedder: On
     assert answer in (await quotes_of(question, [HANDBOOK, CANTEEN], embedder))[0].text
 
 
+LEAVE = (
+    "(1) Der Urlaub beträgt jährlich mindestens 24 Werktage. Als Werktage gelten alle Kalendertage, die nicht "
+    "Sonn- oder gesetzliche Feiertage sind.\n\n" + "Der Arbeitgeber führt ein Verzeichnis aller Jugendlichen. " * 20
+)
+OPTIONS = "--args\n: What remains is an argument of the program.\n\n--arg name value\n: Binds a variable to the value."
+SAVING = (
+    "autosave_interval\n: Saves what is in memory. Defaults to 1800 seconds (30 minutes).\n\n"
+    "autosave_on_changes\n: The broker saves the database to disk after more than 7 changes."
+)
+CAPTIONED = "Example 6.5. Automatic update script\n\n```sh\nyes | updater --all\n```"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "said"),
+    [
+        ("Wie viele Urlaubstage stehen mir zu?", LEAVE, "24 Werktage"),
+        ("what does the jq --arg do for arguments of the program", OPTIONS, "Binds"),
+        ("how often does the broker save the memory", SAVING, "30 minutes"),
+        ("automatic update script", CAPTIONED, "updater --all"),
+    ],
+)
+async def test_of_one_text_the_passage_is_quoted_that_the_question_is_for(
+    question: str, text: str, said: str, embedder: OnnxEmbedder
+) -> None:
+    assert said in (await quotes_of(question, [source(1, text)], embedder))[0].text
+
+
 async def test_a_question_for_one_thing_gets_a_short_answer(embedder: OnnxEmbedder) -> None:
     long = source(1, RESERVES + "The reserve was founded in 1938 by Ida Brandt. " + RESERVES, title="Reserve")
     quotes = await quotes_of("When was the reserve founded?", [long], embedder)
@@ -192,15 +219,6 @@ async def test_each_part_is_quoted_and_two_that_stand_together_once(embedder: On
     assert "36 months" in apart
     assert "3,450" in apart
     assert (await find("How long is the warranty, and what is not covered?")).count("36 months") == 1
-
-
-async def test_german_is_read_too(embedder: OnnxEmbedder) -> None:
-    text = (
-        "(1) Der Urlaub beträgt jährlich mindestens 24 Werktage. Als Werktage gelten alle Kalendertage, die nicht "
-        "Sonn- oder gesetzliche Feiertage sind.\n\n" + "Der Arbeitgeber führt ein Verzeichnis aller Jugendlichen. " * 20
-    )
-    quotes = await quotes_of("Wie viele Urlaubstage stehen mir zu?", [source(1, text, title="BUrlG")], embedder)
-    assert "24 Werktage" in quotes[0].text
 
 
 @pytest.mark.parametrize(
@@ -469,27 +487,6 @@ async def test_two_things_that_are_compared_are_quoted_under_their_names(embedde
 )
 def test_two_things_are_compared_by_their_whole_names(question: str, names: list[str]) -> None:
     assert read_pair(question)[0] == names
-
-
-async def test_an_option_is_named_without_its_arguments_and_no_other(embedder: OnnxEmbedder) -> None:
-    page = "--args\n: What remains is an argument of the program.\n\n--arg name value\n: Binds a variable to the value."
-    quote, *_ = await quotes_of("what does the jq --arg do for arguments of the program", [source(1, page)], embedder)
-    assert "Binds" in quote.text
-
-
-async def test_what_is_asked_how_often_is_answered_by_a_span_of_time(embedder: OnnxEmbedder) -> None:
-    page = (
-        "autosave_interval\n: Saves what is in memory. Defaults to 1800 seconds (30 minutes).\n\n"
-        "autosave_on_changes\n: The broker saves the database to disk after more than 7 changes."
-    )
-    quote, *_ = await quotes_of("how often does the broker save the memory", [source(1, page)], embedder)
-    assert "30 minutes" in quote.text
-
-
-async def test_a_caption_alone_is_no_answer(embedder: OnnxEmbedder) -> None:
-    guide = source(1, "Example 6.5. Automatic update script\n\n```sh\nyes | updater --all\n```")
-    [quote] = await quotes_of("automatic update script", [guide], embedder)
-    assert "updater --all" in quote.text
 
 
 async def test_what_two_files_say_is_quoted_once(embedder: OnnxEmbedder) -> None:
