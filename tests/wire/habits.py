@@ -472,6 +472,12 @@ HABITS = (
         lines=lambda lines: [line[6:-1] for line in lines if line.startswith(b"data: {")],
     ),
     Habit(
+        "one-list",
+        "JSON on each line in place of events",
+        "others",
+        lines=lambda lines: [b"[" + b",\r\n".join(line[6:-2] for line in lines if line.startswith(b"data: {")) + b"]"],
+    ),
+    Habit(
         "ends-as-objects",
         "other words for the end",
         "others",

@@ -258,7 +258,6 @@ class ReplyReader:
 
         Raises `ServerError` and `ThoughtAloudError`.
         """
-        chunk = chunk[0] if isinstance(chunk, list) and chunk else chunk  # of Gemini's endpoint
         if not isinstance(chunk, dict):
             return []  # keeps a connection alive
         choices = chunk.get("choices")
@@ -461,8 +460,8 @@ class _Lines:
     def _read_others(self, body: bytes) -> Iterator[Any]:
         """Yield what stands in the lines that are no events: a reply, or behind events an error."""
         try:
-            yield load_json(body)
-            return
+            chunks = load_json(body)
+            chunks = chunks if isinstance(chunks, list) else [chunks]  # of Gemini
         except ValueError as error:
             try:  # JSON on each line
                 chunks = list(map(load_json, filter(None, self._others)))
