@@ -109,15 +109,13 @@ class RunAnswer:
 
     async def _take_up_conversation(self, saved: StateSnapshot | None) -> None:
         """Read what was said before, as far as the asker may read it."""
-        past = read_turns(self.request.history)[-REMEMBERED_TURNS:]
-        if saved is not None:
-            past = read_turns(saved.values.get("turns"))
-            past = [each for each in past if each["run_id"] != self.request.run_id]
+        said = self.request.history if saved is None else saved.values.get("turns")
+        past = [each for each in read_turns(said)[-REMEMBERED_TURNS:] if each["run_id"] != self.request.run_id]
         self.turns = list(await self._parts.threads.list_readable(self._scope, past))
         # What the asker may not read stands in no state of their run. What a client brought is saved like the end of an
         # earlier run, so that the graph, history and replays find it there.
-        is_unread = self._reached is None and len(self.turns) < len(past)
-        if is_unread if saved is not None else self.request.history:
+        is_cut = self._reached is None and len(self.turns) < len(past)
+        if self.request.history if saved is None else is_cut:
             await self._write_conversation()
         self.knows_turns = True
 
