@@ -213,6 +213,7 @@ async def test_a_conversation_that_nobody_knows_is_understood_from_its_messages(
 
 async def test_a_thread_can_be_named(served: Served) -> None:
     first = await send(served, QUESTION)
+    assert first.parse()._request_id == first.headers["x-run-id"]
     thread_id = first.headers["x-thread-id"]
     second = await send(served, "Who handles claims?", metadata={"thread_id": thread_id})
     assert second.headers["x-thread-id"] == thread_id
@@ -259,6 +260,9 @@ async def test_what_is_not_there_is_refused(served: Served) -> None:
         await served.client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": QUESTION}])
     with pytest.raises(openai.BadRequestError, match="The vectors have 384 dimensions"):
         await served.client.embeddings.create(model="local", input="a", dimensions=12)
+    for tokens in ([9906, 1917], [[9906], [1917]]):
+        with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
+            await served.client.embeddings.create(model="local", input=tokens)
 
 
 @pytest.mark.parametrize(("reason", "said"), [("", ""), (RESTART, ""), ("The model stopped.", " The model stopped.")])

@@ -36,8 +36,9 @@ def wants_json(accept: str, stream: bool | None) -> bool:
 
 
 def locate(run: AcceptedRun) -> dict[str, str]:
-    """Make the headers that identify the run before its first event."""
+    """Make the headers that identify the run before its first event. OpenAI's SDKs log the first."""
     return {
+        "X-Request-Id": run.run_id,
         "X-Run-Id": run.run_id,
         "X-Thread-Id": run.thread_id,
         "Location": f"/api/runs/{run.run_id}?workspace={run.workspace_id}",

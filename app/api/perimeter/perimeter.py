@@ -30,7 +30,7 @@ HEADERS = {
 }
 """Headers of every response that does not set them itself."""
 
-_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_SAFE_METHODS = {"GET", "HEAD"}
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 

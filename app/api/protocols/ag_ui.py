@@ -15,13 +15,20 @@ from starlette.responses import Response
 
 from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run
-from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last, read_texts
+from app.api.protocols.client_conversations import (
+    MOST_MESSAGES,
+    SIDES,
+    Asked,
+    ClientModel,
+    Message,
+    Told,
+    ask_last,
+    read_texts,
+)
 from app.api.protocols.refusing import refuse_in, refuse_plainly
 from app.api.protocols.translating import encode_data, spell_result
 from app.api.schema.schemas import WorkspaceId
 from domain.events import Event, data_of
-
-MOST_MESSAGES = 1000
 
 TOLD = ("outcome", "outcome_reasons", "confidence", "verification", "warnings", "degraded")
 """What the state tells of an answer, besides its citations."""

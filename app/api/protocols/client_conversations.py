@@ -29,6 +29,9 @@ SIDES = ("user", "assistant")
 the team are in the mode's profile."""
 
 
+MOST_MESSAGES = 1000
+
+
 class Told(NamedTuple):
     """An event of an answer, told in a protocol that only adds to a text."""
 

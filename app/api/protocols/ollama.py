@@ -19,6 +19,7 @@ from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import CallerDep, CallerScope, ConversationsDep, WorkspaceModesDep, begins_run
 from app.api.protocols import client_conversations
 from app.api.protocols.client_conversations import (
+    MOST_MESSAGES,
     SIDES,
     Asked,
     ClientModel,
@@ -28,7 +29,6 @@ from app.api.protocols.client_conversations import (
     read_texts,
 )
 from app.api.protocols.openai import (
-    MOST_MESSAGES,
     WITH_SOURCES,
     answer_whole,
     count_tokens,

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from app.api.asking.streams import (
@@ -32,6 +33,7 @@ from app.api.dependencies import (
 )
 from app.api.perimeter.errors import status_of_failure
 from app.api.protocols.client_conversations import (
+    MOST_MESSAGES,
     SIDES,
     Asked,
     ClientModel,
@@ -57,7 +59,6 @@ from domain.events import Done, Event
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
-MOST_MESSAGES = 1000
 WITH_SOURCES = "/sources"
 """Behind the name of a model: the text of an answer ends with its sources. No name of ours has a slash."""
 MOST_TEXTS = 256
@@ -127,6 +128,15 @@ class EmbeddingRequest(ClientModel):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None
     """Those of the model, if given: its vectors cannot be cut."""
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def refuse_tokens(cls, given: Any) -> Any:
+        if isinstance(given, list) and given and isinstance(given[0], int | list):
+            raise PydanticCustomError(
+                "tokens", "send texts: tokens are those of another model (LangChain: check_embedding_ctx_length=False)"
+            )
+        return given
 
 
 @router.get("/models")

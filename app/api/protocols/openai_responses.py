@@ -17,6 +17,7 @@ from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager, read_services
 from app.api.perimeter.errors import status_of_failure
 from app.api.protocols.client_conversations import (
+    MOST_MESSAGES,
     SIDES,
     Asked,
     ClientModel,
@@ -26,7 +27,6 @@ from app.api.protocols.client_conversations import (
     read_texts,
 )
 from app.api.protocols.openai import (
-    MOST_MESSAGES,
     Metadata,
     OpenAIRoute,
     answer_whole,

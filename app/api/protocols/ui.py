@@ -24,6 +24,7 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.protocols.client_conversations import (
+    MOST_MESSAGES,
     SIDES,
     Asked,
     ClientModel,
@@ -39,7 +40,6 @@ from app.api.schema.schemas import WorkspaceId
 from domain.events import Done, Event, data_of
 from domain.people.access import Caller
 
-MOST_MESSAGES = 1000
 PROTOCOL = {"x-vercel-ai-ui-message-stream": "v1"}
 
 

@@ -19,16 +19,13 @@ from pydantic import (
 from app.answering.requests import Ask
 from app.api.protocols.agent_server.messages import Message, make_ai, make_human
 from app.api.protocols.agent_server.translation import StreamMode
-from app.api.protocols.client_conversations import Part, join_text, make_turns, split_conversation
+from app.api.protocols.client_conversations import MOST_MESSAGES, SIDES, Part, join_text, make_turns, split_conversation
 from domain.errors import InputError
 from domain.library.where import Where
 from domain.people.access import Caller
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
 from domain.scope import Scope
-
-MOST_MESSAGES = 1000
-EXCHANGE = ("user", "assistant")
 
 _SIDES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "AIMessageChunk": "assistant"}
 """The messages that are heard, by type or role. Instructions to the model and tools' results are not."""
@@ -147,7 +144,7 @@ class RunInput(BaseModel):
         given = Given(exchanges, question, [message.show() for _, _, message in earlier], shown)
         if before:
             # So that our own answers among them are still known as those of their runs.
-            answers = [each for (side, *_), (following, _, each) in pairwise(heard) if (side, following) == EXCHANGE]
+            answers = [each for (side, *_), (following, _, each) in pairwise(heard) if (side, following) == SIDES]
             for turn, answer in zip(given.turns, answers, strict=True):
                 turn["run_id"] = answer.id or turn["run_id"]
         return given

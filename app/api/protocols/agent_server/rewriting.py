@@ -13,7 +13,8 @@ from uuid import uuid4
 from app.answering.manager import RunManager
 from app.api.protocols.agent_server.messages import Message, read_set_messages
 from app.api.protocols.agent_server.reading import ThreadReader
-from app.api.protocols.agent_server.requests import MOST_MESSAGES, GivenMessage
+from app.api.protocols.agent_server.requests import GivenMessage
+from app.api.protocols.client_conversations import MOST_MESSAGES
 from app.history.steps import checkpoint_id_of, parent_id_of
 from app.modes import find_mode
 from domain.errors import InputError, ThreadBusy
