@@ -234,15 +234,29 @@ def draw_cells(
     ]
 
 
-def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
-    rows = [("Rain", "1.5", "2.5", "3.5"), ("Snow", "", "", "4.5"), ("Hail", "0.5", "", ""), ("", "2.0", "2.5", "8.0")]
-    text = read_page(*draw_cells(rows, (60, 200, 300, 400), 100)).text
-    assert text.split("\n") == [
-        "Rain | 1.5 | 2.5 | 3.5",
-        "Snow |  |  | 4.5",
-        "Hail | 0.5 |  |",
-        "| | 2.0 | 2.5 | 8.0 |",
-    ]
+@pytest.mark.parametrize(
+    ("rows", "columns", "pitch", "text"),
+    [
+        # Cells stay in their columns where others are empty.
+        ([("Rain", "1.5", "2.5", "3.5"), ("Snow", "", "", "4.5"), ("Hail", "0.5", "", ""), ("", "2.0", "2.5", "8.0")], (60, 200, 300, 400), 16,
+         "Rain | 1.5 | 2.5 | 3.5\nSnow |  |  | 4.5\nHail | 0.5 |  |\n| | 2.0 | 2.5 | 8.0 |"),
+        # A row of words above the first figures is no header.
+        ([("Support", "Basic", "Full"), ("Reached by", "mail", "telephone"), ("Gauges", "10", "50")], (60, 300, 400), 20,
+         "Support | Basic | Full\n--- | --- | ---\nReached by | mail | telephone\nGauges | 10 | 50"),
+        # Cells that are no sentences stay in their rows.
+        ([(f"Gauge of station {n}", f"Emptied by hand on day {n}") for n in range(1, 5)], (60, 320), 16,
+         "\n".join(f"Gauge of station {n} | Emptied by hand on day {n}" for n in range(1, 5))),
+        # Dots lead to a figure and are no part of a label.
+        ([("Rain . . . . . . . . . .", "1.5", "2.5"), ("Snow . . . . . . . . .", "3.5", "4.5")], (60, 160, 300), 16,
+         "Rain | 1.5 | 2.5\nSnow | 3.5 | 4.5"),
+        # Names below a chart are no table.
+        ([("Jan-08", "Jul-08", "Jan-09", "Jul-09")], (60, 160, 260, 360), 16, "Jan-08 Jul-08 Jan-09 Jul-09"),
+    ],
+)  # fmt: skip
+def test_rows_of_a_page_have_the_cells_that_a_reader_sees(
+    rows: Sequence[tuple[str, ...]], columns: tuple[float, ...], pitch: float, text: str
+) -> None:
+    assert read_page(*draw_cells(rows, columns, 100, pitch)).text == text
 
 
 def draw_ruled(rows: Sequence[tuple[object, ...]], **layout: object) -> Callable[[FPDF], None]:
@@ -380,12 +394,6 @@ def test_boxes_that_share_no_side_are_no_table() -> None:
             pdf.text(x + 20, y + 25, text)
 
     assert "|" not in read_pages(draw).text
-
-
-def test_a_row_of_words_above_the_first_figures_is_no_header() -> None:
-    rows = [("Support", "Basic", "Full"), ("Reached by", "mail", "telephone"), ("Gauges", "10", "50")]
-    text = read_page(*draw_cells(rows, (60, 300, 400), 100, pitch=20)).text
-    assert text.split("\n")[2:] == ["Reached by | mail | telephone", "Gauges | 10 | 50"]
 
 
 @pytest.mark.parametrize(
@@ -785,11 +793,6 @@ def test_columns_that_are_written_line_by_line_across_are_read_one_after_the_oth
     assert text.split() == " ".join([*LEFT, *RIGHT]).split()
 
 
-def test_cells_that_are_no_sentences_stay_in_their_rows() -> None:
-    rows = [(f"Gauge of station {n}", f"Emptied by hand on day {n}") for n in range(1, 5)]
-    assert read_page(*draw_cells(rows, (60, 320), 100)).text.split("\n") == [" | ".join(row) for row in rows]
-
-
 def test_what_stands_above_comes_first_whenever_it_was_written() -> None:
     text = read_page(*draw_cells(ROWS, (60, 240, 420), 200), write(60, 100, "What each depot has:")).text
     assert text.startswith("What each depot has:\n\nDepot A | 11.5")
@@ -833,15 +836,6 @@ def test_cells_of_a_table_with_rules_down_its_header_alone_are_parted() -> None:
 
     text = read_page(rule, *draw_cells([NAMES, *ROWS[:4]], (60, 240, 420), 75, pitch=20)).text
     assert [line for line in text.split("\n") if "-" not in line] == [" | ".join(row) for row in (NAMES, *ROWS[:4])]
-
-
-def test_names_below_a_chart_are_no_table() -> None:
-    assert "|" not in read_page(*draw_cells([("Jan-08", "Jul-08", "Jan-09", "Jul-09")], (60, 160, 260, 360), 100)).text
-
-
-def test_dots_lead_to_a_figure_and_are_no_part_of_a_label() -> None:
-    rows = [("Rain . . . . . . . . . .", "1.5", "2.5"), ("Snow . . . . . . . . .", "3.5", "4.5")]
-    assert read_page(*draw_cells(rows, (60, 160, 300), 100)).text == "Rain | 1.5 | 2.5\nSnow | 3.5 | 4.5"
 
 
 def test_words_with_a_line_through_them_are_marked() -> None:

@@ -36,27 +36,26 @@ def test_what_departs_in_nothing_or_is_about_another_matter_is_left_alone(questi
     assert find_contradiction(question, [SENTENCE]) < 1
 
 
-def test_what_the_sentence_denies_too_is_no_departure() -> None:
-    assert find_contradiction("Which damage is not covered?", ["Water damage is not covered."]) == 0
-    assert find_contradiction("Which damage is not covered?", ["Water damage is covered."]) == 1
-
-
-def test_a_denial_in_another_part_of_the_question_counts_for_nothing() -> None:
-    lasts = "The warranty lasts 36 months for stations."
-    assert find_contradiction("How long is the warranty, and what is not covered?", [lasts]) == 0
-    assert find_contradiction("How many months does the warranty for stations not last?", [lasts]) == 1
-
-
-def test_a_denial_in_a_question_about_another_matter_counts_for_nothing() -> None:
-    listens = "By default, Fastify listens on the loopback interface of the probe's host."
-    assert find_contradiction("Why can't the readiness probe reach my app?", [listens]) == 0
+@pytest.mark.parametrize(
+    ("question", "sentence", "departs"),
+    [
+        ("Which damage is not covered?", "Water damage is not covered.", False),
+        ("Which damage is not covered?", "Water damage is covered.", True),
+        ("How long is the warranty, and what is not covered?", "The warranty lasts 36 months for stations.", False),
+        (
+            "How many months does the warranty for stations not last?",
+            "The warranty lasts 36 months for stations.",
+            True,
+        ),
+        ("Why can't the readiness probe reach my app?", "Fastify listens on the interface of the probe's host.", False),
+    ],
+)
+def test_a_denial_that_the_sentence_lacks_departs_from_it(question: str, sentence: str, departs: bool) -> None:
+    assert find_contradiction(question, [sentence]) == departs
+    assert find_contradiction(question, []) == 0
 
 
 def test_meaningful_words_decide_which_sentence_is_nearest() -> None:
     question = "What is the time of the tide?"
     sentences = ["It is of the kind.", "The tide turns by the hour given.", "Eels swim."]
     assert find_nearest(question, sentences) == sentences[1]
-
-
-def test_without_sentences_nothing_departs() -> None:
-    assert find_contradiction("Which gate is open?", []) == 0

@@ -82,9 +82,25 @@ async def test_without_a_model_the_local_verdict_stands(
     assert (event["type"], event["status"], len(event["claims"])) == ("verification", status, len(verdicts))
 
 
-async def test_the_models_verdict_replaces_the_local_one(embedder: OnnxEmbedder) -> None:
-    assert (await run(embedder, FALSE, Judge(SUPPORTS)))[:2] == (["supported"], "supported")
-    assert (await run(embedder, TRUE, Judge(MISSES)))[:2] == (["unsupported"], "unsupported")
+@pytest.mark.parametrize(
+    ("answer", "judge", "verdicts", "status"),
+    [
+        (FALSE, Judge(SUPPORTS), ["supported"], "supported"),
+        (TRUE, Judge(MISSES), ["unsupported"], "unsupported"),
+        # What it leaves out keeps its local verdict.
+        (f"{TRUE} {FALSE}", Judge(SUPPORTS, leaves_out=(2,)), ["supported", "unsupported"], "unsupported"),
+        # What claims nothing is no claim.
+        (f"{QUOTE}\n\nLet me know if you need more.", Judge(MISSES | {"kind": "none"}), ["supported"], "supported"),
+        # A part of a sentence is not its quotation.
+        ("The canteen opens [1].", Judge(MISSES), ["unsupported"], "unsupported"),
+    ],
+)
+async def test_the_models_verdict_replaces_the_local_one(
+    embedder: OnnxEmbedder, answer: str, judge: Judge, verdicts: list[str], status: str
+) -> None:
+    assert (await run(embedder, answer, judge))[:2] == (verdicts, status)
+    if status == "supported":  # and not without citations
+        assert (await run(embedder, answer, judge, cited=False))[1] == "unsupported"
 
 
 async def test_only_a_complaint_has_the_models_reason(embedder: OnnxEmbedder) -> None:
@@ -93,11 +109,6 @@ async def test_only_a_complaint_has_the_models_reason(embedder: OnnxEmbedder) ->
         assert event["claims"][0]["reason"] == ("" if verdict == "supported" else "So I say.")
     _, _, [event] = await run(embedder, TRUE, Judge({"verdict": "contradicted"}))
     assert event["claims"][0]["reason"]
-
-
-async def test_what_the_model_leaves_out_keeps_its_local_verdict(embedder: OnnxEmbedder) -> None:
-    verdicts, status, _ = await run(embedder, f"{TRUE} {FALSE}", Judge(SUPPORTS, leaves_out=(2,)))
-    assert (verdicts, status) == (["supported", "unsupported"], "unsupported")
 
 
 async def test_a_reply_that_judges_nothing_is_no_judgement(embedder: OnnxEmbedder) -> None:
@@ -130,12 +141,6 @@ async def test_what_a_claim_that_cites_nothing_needs_depends_on_its_kind(
 ) -> None:
     verdicts, whole, _ = await run(embedder, f"{QUOTE}\n\n{UNCITED}", Judge(judged))
     assert (verdicts, whole) == (["supported", verdict], status)
-
-
-async def test_what_claims_nothing_is_no_claim(embedder: OnnxEmbedder) -> None:
-    offer = "Let me know if you need more."
-    judge = Judge({"verdict": "not_found", "kind": "none"})
-    assert (await run(embedder, f"{QUOTE}\n\n{offer}", judge))[:2] == (["supported"], "supported")
 
 
 async def test_an_answer_beside_the_question_has_a_caveat(embedder: OnnxEmbedder) -> None:
@@ -187,14 +192,6 @@ async def test_a_sentence_of_a_source_stands_whatever_the_judge_says(embedder: O
     assert (verdicts, judge.asked) == (["supported"], [])
     # Without its marker it stands, and gets it.
     assert status == ("supported" if "[1]" in quote else "unsupported")
-
-
-async def test_a_part_of_a_sentence_is_not_its_quotation(embedder: OnnxEmbedder) -> None:
-    assert (await run(embedder, "The canteen opens [1].", Judge(MISSES)))[0] == ["unsupported"]
-
-
-async def test_an_answer_without_citations_is_unsupported(embedder: OnnxEmbedder) -> None:
-    assert (await run(embedder, TRUE, Judge(SUPPORTS), cited=False))[1] == "unsupported"
 
 
 async def test_what_is_more_than_can_be_checked_is_unchecked_whatever_the_judge_says(embedder: OnnxEmbedder) -> None:
