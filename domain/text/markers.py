@@ -1,13 +1,13 @@
 """Reads and writes citation markers in answers, and escapes raw HTML.
 
 A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`; a model that is shown `[Source 1: path]` may
-write that, others `【1†source】`, as OpenAI's file search does, `[ID:1]`, as RAGFlow's prompts ask, `[doc1]`, `[[1]]`
-or `(Source 1)`. Models write every style, in groups, with stray spaces, and point at sources that do not exist. The
-client gets one style, and only markers with a source.
+write that, others `【1†source】`, as OpenAI's file search does, `[ID:1]`, as RAGFlow's prompts ask, `[doc1]`, `[[1]]`,
+`(Source 1)`, `<sup>[1]</sup>`, the tag of the source or its name. Models write every style, in groups, with stray
+spaces, and point at sources that do not exist. The client gets one style, and only markers with a source.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.profile import CitationStyle
@@ -26,14 +26,17 @@ _WORDS = (
     *("documents", "document", "docs", "doc", "references", "reference", "refs", "ref", "id"),
 )
 _JOIN = r"\s*(?:[,;&]|\band\b|,\s*and\b)\s*"
-_NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?"
-_LABEL = rf"(?:(?:{'|'.join(_WORDS)})(?:[_-]id)?[\s:_-]*#?|#)?"
+_NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?[\"']?"
+_LABEL = rf"(?:(?:{'|'.join(_WORDS)})(?:[_-]id|\s+n(?:umber|o\.?|r\.?))?[\s:=_-]*[#\"']?|#)?"
 _NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
 _ISSUE = re.compile(r"\s*#(\d+)")
 """A number as lists of issues have it, which is a marker only where there is such a source."""
 _FULL_WIDTH = re.compile(rf"\s*({_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*)\s*(?:†[^【】\n]*)?", re.IGNORECASE)
-_ROUND = re.compile(rf"\s*sources?\s*:?\s*#?{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
+_ROUND = re.compile(
+    rf"\s*sources?(?:\s+n(?:umber|o\.?|r\.?))?\s*[:=]?\s*[#\"']?{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*",
+    re.IGNORECASE,
+)
 _CLOSING = {"[": "]", "【": "】", "(": ")"}
 _PATHED = re.compile(r"\s*source\s+(\d{1,9})\s*:\s*[^\s\d].*", re.IGNORECASE)
 """A source as profiles with `source_label = "path"` show it to the model."""
@@ -41,6 +44,15 @@ _PLAIN = re.compile(r"[^ \t\[【(`~\\<]+")
 _TAG = re.compile(r"<[a-z/!?]", re.IGNORECASE)
 _ANGLED_ADDRESS = re.compile(r"<(?:[a-z][a-z0-9+.-]{0,30}(?:$|:)|$)", re.IGNORECASE)
 """The beginning of an address between angle brackets, complete or not."""
+_MARKING_TAG = re.compile(r"</?source\b[^<>\n]*>|<sup>\s*\[[^\[\]<>\n]*\]\s*</sup>", re.IGNORECASE)
+_MAY_MARK = re.compile(
+    r"</?s?(?:o?|ou|our|ourc|ource[^<>\n]*|up?|up>[^<>\n]*(?:<(?:/(?:s(?:up?)?)?)?)?)", re.IGNORECASE
+)
+"""The beginning of such a tag."""
+_NAMED = re.compile(r"\s*(?:(?P<word>sources?|documents?|refs?|references?)\s*:)?\s*(?P<name>.*?)\s*", re.IGNORECASE)
+_TELLING = re.compile(rf"(?!{_LABEL}[\d\W]*$).{{3,}}", re.IGNORECASE)
+"""A name that is nothing else in brackets, such as a number or the cross of a task."""
+_FILE_NAME = re.compile(r"\S\.\w{1,5}")
 _WORD_START = re.compile(r"\s*\^?([a-z]+)", re.IGNORECASE)
 
 
@@ -95,10 +107,11 @@ class MarkerStream:
     back only while it may be part of a marker or of code, so the output does not depend on how the input is cut.
     """
 
-    def __init__(self, chunk_ids: Sequence[str], style: CitationStyle) -> None:
+    def __init__(self, chunk_ids: Sequence[str], style: CitationStyle, names: Mapping[str, int] | None = None) -> None:
+        """`names` are what sources may be called, and the number of the first of that name."""
         self._chunk_ids = chunk_ids
         self._style = style
-        self._scanner = _Scanner(chunk_ids)
+        self._scanner = _Scanner(chunk_ids, names or {})
 
     def feed(self, text: str) -> str:
         """Return what can be sent now."""
@@ -134,8 +147,9 @@ class _Piece:
 class _Scanner:
     """Cuts streamed text into plain pieces and markers."""
 
-    def __init__(self, chunk_ids: Sequence[str]) -> None:
+    def __init__(self, chunk_ids: Sequence[str], names: Mapping[str, int] | None = None) -> None:
         self._count = len(chunk_ids)
+        self._names = {name.casefold(): number for name, number in (names or {}).items() if _TELLING.fullmatch(name)}
         self._by_id = {chunk_id: number for number, chunk_id in enumerate(chunk_ids, 1)}
         self._text = self._buffer = ""
         self._position = 0
@@ -215,7 +229,15 @@ class _Scanner:
         return _Piece(window[: blanks + run]) if complete else None
 
     def _take_tag(self, blanks: int, final: bool) -> _Piece | None:
-        """Take a "<", escaped where a client would read a tag."""
+        """Take a "<", escaped where a client would read a tag; a tag that marks a source, whole."""
+        if not self._at_line_start:
+            window = self._buffer[blanks : blanks + _LONGEST_MARKER]
+            if tag := _MARKING_TAG.match(window):
+                number = re.search(r"\d{1,9}", tag[0])
+                known = number and 1 <= int(number[0]) <= self._count
+                return _Piece(self._buffer[: blanks + tag.end()], (int(number[0]),) if number and known else (), blanks)
+            if not final and _MAY_MARK.fullmatch(window) and len(window) < _LONGEST_MARKER:
+                return None
         address = _ANGLED_ADDRESS.match(self._buffer, blanks)
         if address and not address[0].endswith(":") and not final:
             return None
@@ -232,21 +254,28 @@ class _Scanner:
         if doubled := opening == "[" and content.startswith("["):
             content = content[1:]
         if not bracket:
-            undecided = not final and length <= _LONGEST_MARKER + 2 and _may_become_marker(content, opening)
+            may = _may_become_marker(content, opening) or self._may_become_name(content)
+            undecided = not final and length <= _LONGEST_MARKER + 2 and may
             return None if undecided else literal
         numbers = self._read_numbers(content, opening)
         if opening == "[" and not rest and not final and len(buffer) == blanks + length and numbers is not None:
             return None
         if doubled:
+            if rest == "]" and not final and numbers is not None:
+                return None
             length, rest = length + 1, rest[1:] if rest.startswith("]") else "("
         if numbers is None or (opening == "[" and rest.startswith("(")):
             return literal
-        return _Piece(buffer[: blanks + length], numbers, blanks)
+        # With a colon it would make links of all markers of the number.
+        defines = numbers and self._at_line_start and rest.startswith(":")
+        return _Piece(buffer[: blanks + length + bool(defines)], numbers, blanks)
 
     def _read_numbers(self, content: str, opening: str) -> tuple[int, ...] | None:
         """Return the sources that the text between the brackets points at; None where it is no marker."""
         if "\n" in content:
             return None
+        if named := self._find_name(content, opening):
+            return (named,)
         if opening == "【" and (full := _FULL_WIDTH.fullmatch(content)):
             content = full[1]
         elif opening != "[" and not _ROUND.fullmatch(content):
@@ -267,6 +296,17 @@ class _Scanner:
             return None
         return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._count))
 
+    def _find_name(self, content: str, opening: str) -> int | None:
+        """Return the source of this name; between round brackets, what else may be meant is none."""
+        named = _NAMED.fullmatch(content) if self._names else None
+        if not named or (opening == "(" and not named["word"] and not _FILE_NAME.search(named["name"])):
+            return None
+        return self._names.get(named["name"].casefold())
+
+    def _may_become_name(self, content: str) -> bool:
+        named = _NAMED.fullmatch(content) if self._names else None
+        return bool(named) and any(name.startswith(named["name"].casefold()) for name in self._names if named)
+
 
 def _may_become_marker(content: str, opening: str) -> bool:
     """Return True while more text could make `content` a marker; never False for the beginning of one."""
@@ -281,5 +321,5 @@ def _may_become_marker(content: str, opening: str) -> bool:
         whole = word.end() < len(content)
         return name in _WORDS if whole else any(known.startswith(name) for known in _WORDS)
     return bool(re.fullmatch(r"\s*[\^#]?(?:\d[^\]]*)?", content)) and not re.search(
-        r"[^\d\s,;:#&–\-a-z]", content.lstrip().removeprefix("^"), re.IGNORECASE
+        r"[^\d\s,;:#&–\-a-z\"'=.]", content.lstrip().removeprefix("^"), re.IGNORECASE
     )

@@ -5,6 +5,7 @@ that answer are quoted, which is grounded by construction.
 """
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -63,6 +64,7 @@ from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, discard, f
 
 _EMPTY = "The language model wrote no word."
 _RECITED = "The language model repeated its instructions."
+_DATA = "The language model wrote data where words were asked for."
 _OVERRULED = "The language model found no answer in sources that probably hold one."
 
 PROMPT = """You answer a question from numbered sources, and from nothing else.{today}
@@ -393,6 +395,8 @@ async def _write_with_model(
         abstained = len(writer.text)
     if not abstained and _recites(body, sources):
         raise UnsupportedAnswer(_RECITED)
+    if _is_data(body) and "json" not in state["question"].lower() and not knobs.system_instructions:
+        raise UnsupportedAnswer(_DATA)
     full = [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]
     if not abstained and state["level"] in ("high", "medium"):
         is_fragment = bool(full) and not _ENDS.search(body)
@@ -466,6 +470,15 @@ def _recites(text: str, sources: Sequence[Source]) -> bool:
     recited = [sentence for sentence in _INSTRUCTIONS if sentence in said]
     held = " ".join(" ".join(source["text"] for source in sources).split()) if recited else ""
     return _SOURCE_TAG.match(text) is not None or any(sentence not in held for sentence in recited)
+
+
+def _is_data(text: str) -> bool:
+    """Return True for a JSON object: some documents, and servers, ask a model for one."""
+    said = strip_markers(text).strip().removeprefix("```json").removesuffix("```").strip()
+    try:
+        return said.startswith("{") and isinstance(json.loads(said), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _says_nothing(text: str) -> bool:

@@ -15,6 +15,7 @@ from domain.text.disguises import DisguiseStream
 from domain.text.hyperlinks import LinkStream
 from domain.text.languages import Language
 from domain.text.markers import MarkerStream, strip_markers
+from domain.text.wrapping import UnwrapStream
 from nodes.writing.attribution import Attribution
 
 
@@ -81,8 +82,8 @@ class Prose:
     """Passes a language model's text on to the writer.
 
     Markers without a source, images, and addresses that neither the sources nor the question hold, however disguised,
-    are taken out (`domain/text/hyperlinks.py`); raw HTML is escaped, and the other markers get one style. `align`
-    finds the sources of its statements.
+    are taken out (`domain/text/hyperlinks.py`), and so is a fence around the whole; raw HTML is escaped, and the other
+    markers get one style. `align` finds the sources of its statements.
     """
 
     def __init__(
@@ -99,9 +100,13 @@ class Prose:
         self._used: set[int] = set()
         self._attribution = Attribution(writer.write, self._cite, align, sources, style, language)
         held = [text for source in sources for text in (source["title"], *source["heading_path"], source["text"])]
-        self._disguises = DisguiseStream()
+        self._wrapping, self._disguises = UnwrapStream(), DisguiseStream()
         self._links = LinkStream([question, *held])
-        self._markers = MarkerStream([source["chunk_id"] for source in sources], style)
+        names: dict[str, int] = {}
+        for source in sources:
+            for name in (source["title"], source.get("source", "").rpartition("/")[2]):
+                names.setdefault(name, source["number"])
+        self._markers = MarkerStream([source["chunk_id"] for source in sources], style, names)
 
     @property
     def lost_links(self) -> bool:
@@ -115,12 +120,14 @@ class Prose:
 
     def feed(self, text: str) -> None:
         """Write as much as can go out now."""
-        self._attribution.feed(self._markers.feed(self._links.feed(self._disguises.feed(text))))
+        plain = self._disguises.feed(self._wrapping.feed(text))
+        self._attribution.feed(self._markers.feed(self._links.feed(plain)))
 
     def finish(self) -> list[str]:
         """Write the rest, after the last piece, and return the statements that no source says. The citations then cover
         all statements that use them, not only the first."""
-        rest = self._links.feed(self._disguises.finish()) + self._links.finish()
+        plain = self._disguises.feed(self._wrapping.finish()) + self._disguises.finish()
+        rest = self._links.feed(plain) + self._links.finish()
         self._attribution.feed(self._markers.feed(rest) + self._markers.finish())
         unsaid = self._attribution.finish()
         used = [citation["marker"] for citation in self._writer.citations]

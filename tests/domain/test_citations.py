@@ -16,6 +16,7 @@ from domain.text.snippets import find_snippet, show_snippet
 from tests.sources import make_source
 
 IDS = ["aa-1", "bb-2", "cc-3", "dd-4"]
+NAMES = {"bb.md": 2, "The b": 2, "3": 4, "x": 1}
 
 
 def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
@@ -24,7 +25,7 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
 
 def run(text: str, style: CitationStyle = "number", cuts: list[int] | None = None) -> str:
     """What a client gets."""
-    stream = MarkerStream(IDS, style)
+    stream = MarkerStream(IDS, style, NAMES)
     edges = [0, *(cuts or []), len(text)]
     return "".join(stream.feed(text[first:last]) for first, last in itertools.pairwise(edges)) + stream.finish()
 
@@ -93,6 +94,11 @@ OTHERS = [
     "[^2]",
     "[ID:2]",
     "[source_id: 2]",
+    '(source number="2")',
+    '<source number="2">',
+    "<sup>[2]</sup>",
+    "[bb.md]",
+    "(Source: The b)",
     "[src-2]",
     "[doc2]",
     "[[2]]",
@@ -104,6 +110,10 @@ OTHERS = [
 def test_other_forms_of_markers(written: str) -> None:
     for step in (len(written), 1):
         assert run(written, cuts=list(range(step, len(written), step))) == "so [2]"
+
+
+def test_a_marker_defines_no_link() -> None:
+    assert run("so [1]:\n[1]: /a.md\n [^2]: b\n[9]: c") == "so [1]:\n[1] /a.md\n [2] b\n: c"
 
 
 def test_a_lone_backtick_does_not_hide_markers() -> None:
@@ -129,7 +139,7 @@ def test_the_result_does_not_depend_on_how_the_text_is_cut() -> None:
     choice = random.Random(11)
     alphabet = [
         "[", "]", "1", "2", "9", " ", ", ", "-", "Source ", "citation", "cite:", "aa-1", "`", "``", "```", "~~~", "~", "\n",
-        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]", "[[", "]]", "id", "doc", "_", "【", "】", "(", ")", "†source",
+        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]", "[[", "]]", "id", "doc", "_", "【", "】", "(", ")", "†source", "bb.md", "The b", "source:", "<source", "number=", '"', "<sup>", "</sup>", "<sup>[2]</s",
     ]  # fmt: skip
     for _ in range(4000):
         text = "".join(choice.choices(alphabet, k=choice.randint(1, 25)))

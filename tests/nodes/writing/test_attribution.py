@@ -43,6 +43,12 @@ def write(text: str, size: int = 1000) -> tuple[str, list[int], list[str]]:
         ("The battery lasts 12 hours. [1] Ask.", "The battery lasts 12 hours. [3] Ask.", [3]),
         ("Up to 1.500 charges its battery lasts [2].", "Up to 1.500 charges its battery lasts [3].", [3]),
         ("Up to 1,500 charges its battery lasts.", "Up to 1,500 charges its battery lasts. [3]", [3]),
+        (
+            "```markdown\nIt is made in Basel [3].\n\n```sh\nls\n```\n```",
+            "It is made in Basel [3].\n\n```sh\nls\n```\n",
+            [3],
+        ),
+        ("It is made in Basel [Warranty].", "It is made in Basel [3].", [3]),
         ("In short:\n\n- Made in Basel: the Falke\n- Not ours\n", None, [3]),
         ("| Plan | Price |\n|---|---|\n| Basic | 5 euros |\n", None, [2]),
         ("Half a day is what the accumulator gives [3].", "Half a day is what the accumulator gives [3].", [3]),
