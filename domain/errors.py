@@ -349,7 +349,8 @@ class UnsupportedAnswer(ModelError):
 
 def explain(error: AskgraphError) -> str:
     """Return the error's message and what the provider said, for whoever runs the service."""
-    return f"{error.message} {getattr(error, 'said', '')}".strip()
+    said = getattr(error, "said", "")
+    return error.message if said.rstrip(".") in error.message else f"{error.message} {said}"
 
 
 class ConfigurationError(AskgraphError):

@@ -80,7 +80,8 @@ _FILTERED = re.compile(
     re.IGNORECASE,
 )
 _CRASHED = re.compile(
-    r"crash|out of memory|\boom\b|cuda error|(runner|process|worker).{0,40}(terminated|exited|died|no longer)",
+    r"crash|out of memory|\boom\b|cuda error|(runner|process|worker).{0,40}(terminated|exited|died|no longer)"
+    r"|unexpected eof",
     re.IGNORECASE,
 )
 _MOST_THOUGHTS = 100

@@ -323,6 +323,7 @@ _BEGUN = [*_OPENED, {"choices": [{"delta": {"content": "The notice"}, "finish_re
         (_OPENED, {"message": _TGI, "http_status_code": 422}, ContextTooLong, "does not fit", 1),
         (_OPENED, {"message": "Odd voice.", "status": 403}, ModelRejectedKey, "may not be used", 1),
         (_BEGUN, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 1),
+        (_OPENED, {"message": "encountered while running the model: unexpected EOF"}, ContextTooLong, "not fit", 1),
         (_BEGUN, {"message": "runner crashed"}, ModelUnavailable, "error: runner crashed. Try", 1),
         (_BEGUN, {"message": "Not on this GPU.", "code": "400"}, ModelError, "request: Not on this GPU.", 1),
     ],
