@@ -137,6 +137,9 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /v1/models": Endpoint("ask"),
     "get /v1/models/{name}": Endpoint("ask"),
     "post /v1/embeddings": Endpoint("ask", {"json": {"input": "vault", "model": "local"}}),
+    "post /v1/completions": Endpoint(
+        "ask", {"json": {"model": "standard", "prompt": LAWN, "metadata": {"workspace": "$workspace"}}}
+    ),
     "post /v1/chat/completions": Endpoint(
         "ask",
         {

@@ -255,6 +255,19 @@ async def test_what_clients_send_besides_and_other_forms_of_text_are_taken(serve
             assert "36 months" in (await client.post(address, json=body)).text
 
 
+async def test_a_prompt_without_a_conversation_is_a_question(served: Served) -> None:
+    whole = await served.client.completions.create(model="standard/sources", prompt=[QUESTION])
+    streamed = await served.client.completions.create(model="standard/sources", prompt=QUESTION, stream=True)
+    pieces = [piece.choices[0] async for piece in streamed]
+    assert (whole.object, whole.choices[0].finish_reason, pieces[-1].finish_reason) == (
+        "text_completion",
+        *["stop"] * 2,
+    )
+    assert "".join(piece.text for piece in pieces) == whole.choices[0].text
+    assert "36 months" in whole.choices[0].text
+    assert "Sources and notes" in whole.choices[0].text
+
+
 async def test_what_is_not_there_is_refused(served: Served) -> None:
     with pytest.raises(openai.NotFoundError, match="There is no mode 'gpt-5'"):
         await served.client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": QUESTION}])

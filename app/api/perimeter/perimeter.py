@@ -43,7 +43,7 @@ def read_prefix(headers: Headers) -> str:
     return prefix if _PREFIX.fullmatch(prefix) else ""
 
 
-_SLIPS = re.compile(r"(?:/v1|/chat/completions){0,5}/(?=(?:chat/completions|responses|embeddings|models)(?:/|$))")
+_SLIPS = re.compile(r"(?:/v1|/chat/completions){0,5}/(?=(?:(?:chat/)?completions|responses|embeddings|models)(?:/|$))")
 """What a base URL of OpenAI's protocol that lacks `/v1`, has it twice or names more puts before an address."""
 
 

@@ -56,6 +56,7 @@ from app.api.protocols.translating import (
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
+from domain.ports.conversations import ConversationIndex
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
@@ -105,16 +106,27 @@ class StreamOptions(ClientModel):
     include_usage: bool = False
 
 
-class CompletionRequest(ClientModel):
+class _Completing(ClientModel):
     """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
 
     model: str
     """A mode or an assistant; with `WITH_SOURCES` behind it for a client that shows nothing but text."""
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
     metadata: Metadata | None = None
+
+
+class PromptRequest(_Completing):
+    """A question without a conversation, as clients ask that know no chat."""
+
+    prompt: str | Annotated[list[str], Field(min_length=1, max_length=1)]
+
+
+class CompletionRequest(_Completing):
+    """A conversation."""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
     response_format: dict[str, Any] | None = None
     tool_choice: str | dict[str, Any] | None = None
     function_call: str | dict[str, Any] | None = None
@@ -166,9 +178,23 @@ async def complete(body: CompletionRequest, request: Request, conversations: Con
     if (told := answer_about_conversation(body.messages)) is not None:
         return _tell(body, told)
     said = read_texts(message for message in body.messages if message.role in SIDES)
+    return await _answer(body, said, request, conversations)
+
+
+@router.post("/completions")
+@begins_run
+async def complete_prompt(body: PromptRequest, request: Request, conversations: ConversationsDep) -> Response:
+    """Answer a question. A client that leaves has stopped its run."""
+    prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
+    return await _answer(body, [("user", prompt)], request, conversations)
+
+
+async def _answer(
+    body: _Completing, said: list[tuple[str, str]], request: Request, conversations: ConversationIndex
+) -> Response:
     metadata, mode = body.metadata or Metadata(), body.model.removesuffix(WITH_SOURCES)
     asked = await ask_last(request, conversations, said, mode, metadata.workspace, metadata.thread_id)
-    completion = Completion(body.model, read_base_url(request), asked)
+    completion = Completion(body.model, read_base_url(request), asked, is_chat=isinstance(body, CompletionRequest))
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return respond_with_frames(completion.stream(with_usage=with_usage), locate(asked.run))
@@ -254,7 +280,8 @@ async def answer_whole(
 class Completion:
     """One answer in the protocol's form."""
 
-    def __init__(self, model: str, base_url: str, asked: Asked) -> None:
+    def __init__(self, model: str, base_url: str, asked: Asked, *, is_chat: bool = True) -> None:
+        self._is_chat = is_chat
         self._model = model
         self._shows_sources = model.endswith(WITH_SOURCES)
         self._base_url = base_url
@@ -283,10 +310,9 @@ class Completion:
         """Make the whole completion."""
         text = done["answer"] + self._show_sources(done)
         message = {"role": "assistant", "content": text, "refusal": None, **self._cite(done, 0)}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(done)}
         return {
             **self._head("chat.completion"),
-            "choices": [choice],
+            "choices": [self._choose("message", message, _finish(done))],
             "usage": count_tokens(done),
             **self._add_ours(done),
         }
@@ -295,8 +321,11 @@ class Completion:
         return list_sources(self._base_url, self._workspace_id, done) if self._shows_sources else ""
 
     def _make_chunk(self, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        return {**self._head("chat.completion.chunk"), "choices": [choice], **more}
+        return {**self._head("chat.completion.chunk"), "choices": [self._choose("delta", delta)], **more}
+
+    def _choose(self, name: str, message: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        said = {name: message} if self._is_chat else {"text": message.get("content", "")}
+        return {"index": 0, **said, "logprobs": None, "finish_reason": finish}
 
     def _make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
         """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
@@ -311,7 +340,7 @@ class Completion:
         return {"annotations": [{"type": "url_citation", "url_citation": each} for each in cited]} if cited else {}
 
     def _head(self, kind: str) -> dict[str, Any]:
-        run_id = self._asked.run.run_id
+        run_id, kind = self._asked.run.run_id, kind if self._is_chat else "text_completion"
         return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
 
     def _add_ours(self, done: Done) -> dict[str, Any]:
