@@ -226,11 +226,11 @@ async def generate(
 
     result: _Result | Needs
     if model is None:
-        result = await _quote(writer, low, state, sources, profile, context)
+        result = await _quote(writer, low, state, profile, context)
     else:
         try:
             async with within(context.ledger.model_deadline, ModelTimeout()):
-                result = await _write_with_model(model, writer, low, state, sources, profile, context)
+                result = await _write_with_model(model, writer, low, state, profile, context)
         except (ModelError, ModelUnavailable) as error:
             failed = Failure(code=error.code, given_up=model.name, message=error.message)
             return UnfinishedUpdate(answer=draft or writer.text, answerer=answerer, sources=sources, failure=failed)
@@ -289,13 +289,12 @@ async def _quote(
     writer: AnswerWriter,
     low: list[Reason],
     state: GenerateInput,
-    sources: Sequence[Source],
     profile: Profile,
     context: Context,
 ) -> _Result:
     """Quote the passages that answer; abstain where there are none. `low` is the reason for a caveat, if there is
     one."""
-    knobs, wording = profile.generate, wording_of(profile, state["language"])
+    knobs, wording, sources = profile.generate, wording_of(profile, state["language"]), state["sources"]
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
     reasons = [*low, *list_missing(state["question"], state["missing"])]
     opening, closing = wording.open(low), wording.close(reasons)
@@ -331,13 +330,12 @@ async def _write_with_model(
     writer: AnswerWriter,
     low: list[Reason],
     state: GenerateInput,
-    sources: Sequence[Source],
     profile: Profile,
     context: Context,
 ) -> _Result | Needs:
     """Stream the model's whole answer, opened by a caveat where there is a reason for one in `low` and the model does
     not abstain. Return what it needs where it asks for that instead."""
-    knobs, wording = profile.generate, wording_of(profile, state["language"])
+    knobs, wording, sources = profile.generate, wording_of(profile, state["language"]), state["sources"]
     opening = wording.open(low)
     abstention = wording.abstention.sentence
     ordering = find_ordering(sources)
@@ -347,7 +345,7 @@ async def _write_with_model(
     offer = _offer(state, profile)
     needs = NeedsListener()
     pictures = await draw_pictures(model, sources, scope_of(state), profile, context)
-    messages = _write_prompt(state, sources, profile, pictures, offer)
+    messages = _write_prompt(state, profile, pictures, offer)
     held, begun, tail = "", False, ""
     loop, is_late = asyncio.get_running_loop(), False
     deadline = loop.time() + knobs.answer_seconds
@@ -403,7 +401,7 @@ async def _write_with_model(
         # What is computed or listed, code, and what documents there are is not cited.
         is_own = bool(list_results(state["work"], sources) or state["outline"]) or "```" in body
         is_uncited = not (writer.citations or profile.verify or is_own)
-        if is_uncited or is_fragment or _strays(body, state, sources):
+        if is_uncited or is_fragment or _strays(body, state):
             raise UnsupportedAnswer()
     warnings = wording.warnings
     cuts = []
@@ -454,12 +452,14 @@ def _breaks_off(text: str, *, is_unsaid: bool) -> bool:
     return end is not None and not (len(words := end[0].split()) > 2 and words[-1].istitle())
 
 
-def _strays(text: str, state: GenerateInput, sources: Sequence[Source]) -> bool:
+def _strays(text: str, state: GenerateInput) -> bool:
     """Return True for a text in the sources' language of which neither they nor the question have a single word: a
     small model repeats an example of its prompt, or what it has learnt, and cites a source for it."""
     said = strip_markers(text)
     words = frozenset(content_words(said))
-    held = "\n".join(part for source in sources for part in (source["title"], *source["heading_path"], source["text"]))
+    held = "\n".join(
+        part for source in state["sources"] for part in (source["title"], *source["heading_path"], source["text"])
+    )
     strange = len(words) >= _STRANGE and words.isdisjoint(content_words(f"{held}\n{state['standalone_question']}"))
     return strange and detect_language(said) == detect_language(held)
 
@@ -501,14 +501,13 @@ def _offer(state: GenerateInput, profile: Profile) -> Shown | None:
 
 def _write_prompt(
     state: GenerateInput,
-    sources: Sequence[Source],
     profile: Profile,
     pictures: Sequence[Picture],
     offer: Shown | None,
 ) -> Prompt:
     """Return the instructions, the conversation and the sources, each in messages of its own; the question comes
     last."""
-    knobs = profile.generate
+    knobs, sources = profile.generate, state["sources"]
     return [
         instruct(
             PROMPT,

@@ -305,24 +305,20 @@ class LibraryContract:
             "kostet": "kosten", "fahre": "fahrer", "acces": "access", "urlaubstage": "urlaubstagen",
         }  # fmt: skip
 
-    async def test_function_words_are_suggested(self, library: Library, documents: DocumentStore) -> None:
-        await store(documents, "a", "a.md", [WARRANTY, "Mann"])
-        meant = await library.suggest_words(Scope("a"), ["wich", "manny", "betwen"], None, "en")
-        assert meant == {"wich": "which", "manny": "many", "betwen": "between"}
-
-    async def test_of_equally_near_words_the_most_common_is_suggested(
+    async def test_the_most_common_of_the_nearest_words_is_meant(
         self, library: Library, documents: DocumentStore
     ) -> None:
-        await store(documents, "a", "a.md", ["Zandel one.", "Zondel two.", "Zondel three.", "Wundel: four, five."])
-        assert await library.suggest_words(Scope("a"), ["zundel"], None, "en") == {"zundel": "zondel"}
-
-    async def test_an_unfinished_word_is_completed_to_the_most_common_one(
-        self, library: Library, documents: DocumentStore
-    ) -> None:
-        await store(documents, "a", "a.md", ["Interleukin one.", "Interleukin two.", "Interlaken three."])
-        assert await library.suggest_words(Scope("a"), ["interl"], "interl", "en") == {"interl": "interleukin"}
-        assert await library.suggest_words(Scope("a"), ["interla"], "interla", "en") == {"interla": "interlaken"}
-        assert await library.suggest_words(Scope("a"), ["interl"], None, "en") == {}
+        near = ["Zandel one.", "Zondel two.", "Zondel three.", "Wundel: four, five."]
+        begun = ["Interleukin one.", "Interleukin two.", "Interlaken three."]
+        await store(documents, "a", "a.md", [WARRANTY, "Mann", *near, *begun])
+        for words, unfinished, meant in (
+            (["wich", "manny", "betwen"], None, {"wich": "which", "manny": "many", "betwen": "between"}),
+            (["zundel"], None, {"zundel": "zondel"}),
+            (["interl"], "interl", {"interl": "interleukin"}),
+            (["interla"], "interla", {"interla": "interlaken"}),
+            (["interl"], None, {}),
+        ):
+            assert await library.suggest_words(Scope("a"), words, unfinished, "en") == meant
 
     async def test_only_words_that_the_workspace_holds_now_are_suggested(
         self, library: Library, documents: DocumentStore

@@ -119,13 +119,6 @@ async def test_a_change_writes_only_what_changed(ingestion: Ingestion, pool: Poo
     assert not any("every month" in text for text, _, _ in after.values())
 
 
-async def test_a_removed_section_goes_and_nothing_is_embedded(ingestion: Ingestion, pool: Pool) -> None:
-    await ingestion.add(TEAM, "guide.md", GUIDE.encode())
-    report = await ingestion.add(TEAM, "guide.md", GUIDE[: GUIDE.index("## Wind")].encode())
-    assert (report.status, report.chunks, report.embedded) == ("updated", 2, 0)
-    assert len(await read_chunks(pool, report.document_id)) == 2
-
-
 async def test_repeated_text_is_embedded_once_and_stored_each_time(ingestion: Ingestion, pool: Pool) -> None:
     notice = "This page is confidential and must not be passed on to anybody outside of the company. " * 5
     pages = [f"{notice}\n\n" for _ in range(3)]

@@ -105,11 +105,6 @@ async def test_groups_stay_until_they_are_named(pool: Pool, documents: PostgresD
     assert await documents.set_groups("b", closed.id, []) is None
 
 
-def test_a_scope_keeps_its_groups_in_json() -> None:
-    assert Scope.from_json(BOARD.to_json()) == BOARD
-    assert "groups" not in EVERYBODY.to_json()
-
-
 async def test_a_scope_that_others_push_out_while_it_is_looked_up_is_found(
     pool: Pool, documents: PostgresDocumentStore
 ) -> None:
