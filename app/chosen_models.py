@@ -39,8 +39,9 @@ class ChosenModels(BaseModel):
         """Write the file."""
         write_private(home / FILE, self.model_dump_json(exclude_none=True, indent=1) + "\n")
 
-    def as_settings(self) -> dict[str, str]:
+    def as_settings(self) -> dict[str, str | None]:
         """Return what the settings take over. An address comes with its own key or none: another's is not sent
         there."""
         given = self.model_dump(exclude_none=True)
-        return given | ({"openai_api_key": self.openai_api_key or ""} if self.openai_base_url else {})
+        keys = {"openai_api_key": self.openai_api_key or "", "openai_api_key_file": None}
+        return given | (keys if self.openai_base_url or self.openai_api_key else {})

@@ -74,6 +74,8 @@ class Settings(BaseSettings):
     """If true, `askgraph serve` loads the sample library into a default workspace that never held a document."""
     openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY"))
     """For models behind OpenAI's API; key or address is enough."""
+    openai_api_key_file: Path | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY_FILE"))
+    """A file with that key, read anew for each request: for tokens that expire, which another program writes."""
     openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL"))
     """A server that speaks OpenAI's API; unset: OpenAI."""
     anthropic_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
@@ -219,12 +221,13 @@ class Settings(BaseSettings):
         return {
             provider: Access(reveal(getattr(self, f"{provider}_api_key")), getattr(self, f"{provider}_base_url"))
             for provider in PACKAGES
-        } | {"openai": Access(reveal(self.openai_api_key), self.openai_base_url, self.gateway_headers)}
+        } | {"openai": self.openai}
 
     @property
-    def gateway_headers(self) -> dict[str, str]:
-        """`model_headers` in clear."""
-        return {name: value.get_secret_value() for name, value in self.model_headers.items()}
+    def openai(self) -> Access:
+        """That of models behind OpenAI's API."""
+        headers = {name: value.get_secret_value() for name, value in self.model_headers.items()}
+        return Access(reveal(self.openai_api_key), self.openai_base_url, headers, self.openai_api_key_file)
 
     @field_validator("*", mode="before")
     @classmethod

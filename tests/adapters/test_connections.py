@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -9,11 +10,11 @@ import pytest_asyncio
 from app.adapters.chat.connections import Connections
 from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
-from domain.errors import ConfigurationError, StateError
+from domain.errors import ConfigurationError, ModelRejectedKey, StateError
 from domain.ports.models import Message
 from domain.profile import ModelKnobs, Profile
 from nodes.context import Models, Tier
-from tests.contracts.chat_model import Sink
+from tests.contracts.chat_model import Judgement, Sink
 from tests.wire.openai import OpenAIServer, serve_openai
 
 
@@ -51,6 +52,28 @@ async def test_the_check_names_what_is_wrong_once(server: OpenAIServer) -> None:
     assert not problem.startswith("b: "), "it is named already"
     server.behaviour.api_key = "another"
     assert (await connected(server) or "").startswith("a, b: "), "these two have it"
+
+
+async def test_a_key_in_a_file_is_read_anew(server: OpenAIServer, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    access = Access("none", server.base_url, key_file=key)
+    connections = Connections({"openai": access}, timeout=5, prices=read_prices())
+    try:
+        model = connections.connect({"large": "b"}, [], {}).large
+        assert model
+        for now in ("first", "second"):
+            server.behaviour.api_key = now
+            with pytest.raises(ModelRejectedKey):
+                await model.judge([Message("user", "Judge.")], Judgement, Sink())
+            key.write_text(f"{now}\n")
+            await model.judge([Message("user", "Judge.")], Judgement, Sink())
+            await connections.check()
+            assert await connections.find_problem() is None
+        key.unlink()
+        await connections.check()
+        assert "cannot be read" in (await connections.find_problem() or "")
+    finally:
+        await connections.close()
 
 
 async def test_what_was_found_of_a_model_that_nobody_asks_is_looked_at_again_before_long(

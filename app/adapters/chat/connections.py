@@ -161,8 +161,7 @@ class Connections:
         if provider == "openai":
             return OpenAIChat(
                 model,
-                # The SDK does not start without a key; local servers ignore it.
-                api_key=access.api_key or "none",
+                api_key=access.key,
                 base_url=access.base_url,
                 headers=access.headers,
                 timeout=self._timeout,

@@ -11,7 +11,7 @@ import copy
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -111,7 +111,7 @@ class OpenAIChat(LangChainChat):
         self,
         name: str,
         *,
-        api_key: str,
+        api_key: str | Callable[[], Awaitable[str]],
         base_url: str | None,
         timeout: float,
         http: httpx2.AsyncClient,
@@ -128,12 +128,12 @@ class OpenAIChat(LangChainChat):
             http_client=http,
             default_query=query,
             # Azure takes a key there only, at addresses with a version.
-            default_headers={**(headers or {}), **({"api-key": api_key} if query else {})},
+            default_headers={**(headers or {}), **({"api-key": api_key} if query and isinstance(api_key, str) else {})},
         )
         self._completions = _Completions(self.server)
         client = ChatOpenAI(
             model=name,
-            api_key=SecretStr(api_key),
+            api_key=SecretStr("none"),  # the client below has it
             base_url=base_url,
             stream_usage=True,
             use_responses_api=False,
@@ -165,6 +165,8 @@ class OpenAIChat(LangChainChat):
                 listed = {model.id async for model in await probe.models.list()}
         except openai.AuthenticationError:
             return _REJECTED
+        except ModelRejectedKey as error:
+            return error.message
         except (openai.APIConnectionError, TimeoutError) as error:
             return explain_silence(f"The language model's server at {self._shown}", error, "OPENAI_BASE_URL")
         except (openai.OpenAIError, *_UNUSABLE):

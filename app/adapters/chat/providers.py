@@ -4,11 +4,13 @@
 OpenAI's protocol; names of local models contain colons too, as in `qwen3:8b`.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, ModelRejectedKey
 
 CHECK_SECONDS = 3.0
 """Seconds that a start waits for a provider to confirm key, address and model."""
@@ -41,10 +43,25 @@ class Access:
     api_key: str = ""
     base_url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    key_file: Path | None = None
+    """Takes the place of the key."""
 
     def __bool__(self) -> bool:
         """True if the provider is configured: a server of one's own may need no key."""
-        return bool(self.api_key or self.base_url)
+        return bool(self.api_key or self.base_url or self.key_file)
+
+    @property
+    def key(self) -> str | Callable[[], Awaitable[str]]:
+        """The key, or what reads it anew. The SDK does not start without one; local servers ignore it."""
+        return self.api_key or "none" if self.key_file is None else self._read_key
+
+    async def _read_key(self) -> str:
+        assert self.key_file is not None
+        try:
+            return (await asyncio.to_thread(self.key_file.read_text)).strip()
+        except (OSError, ValueError) as error:
+            message = "The key of the language model cannot be read. Check OPENAI_API_KEY_FILE."
+            raise ModelRejectedKey(message, said=str(error)) from error
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -11,8 +11,9 @@ import base64
 import logging
 import re
 import tomllib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -22,7 +23,7 @@ import openai
 from openai.types import CreateEmbeddingResponse
 
 from app.adapters.bounded_http import DIRECT
-from app.adapters.chat.providers import CHECK_SECONDS
+from app.adapters.chat.providers import CHECK_SECONDS, Access
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.sdk_errors import find_words, translate
@@ -96,15 +97,16 @@ async def open_embedder(embeddings: str, settings: Settings, prices: PriceTable)
 
     Raises `ConfigurationError` where no server is known, and where its vectors have another dimension.
     """
-    key, address, headers = settings.embeddings_api_key, settings.embeddings_base_url, dict[str, str]()
-    if address is None:
-        key, address, headers = key or settings.openai_api_key, settings.openai_base_url, settings.gateway_headers
-    if key is None and address is None:
+    own, general = Access(reveal(settings.embeddings_api_key), settings.embeddings_base_url), settings.openai
+    access = own if own.base_url else replace(general, api_key=own.api_key, key_file=None) if own else general
+    if not access:
         raise ConfigurationError(
             f"The embeddings are {embeddings!r}, and no server of them is known. Set OPENAI_API_KEY, or "
             "ASKGRAPH_EMBEDDINGS_BASE_URL for a server that wants no key."
         )
-    embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices, headers=headers)
+    embedder = OpenAIEmbedder(
+        embeddings, api_key=access.key, base_url=access.base_url, prices=prices, headers=access.headers
+    )
     try:
         problem = await embedder.check()
         if embedder.is_misfit:
@@ -124,7 +126,7 @@ class OpenAIEmbedder:
         self,
         spec: str,
         *,
-        api_key: str,
+        api_key: str | Callable[[], Awaitable[str]],
         base_url: str | None,
         prices: PriceTable,
         headers: Mapping[str, str] | None = None,
@@ -155,7 +157,6 @@ class OpenAIEmbedder:
         self._prices = prices
         self._circuit = Circuit(f"The embedding model {self.model}")
         self._server = openai.AsyncOpenAI(
-            # The SDK does not start without a key; local servers ignore it.
             api_key=api_key or "none",
             base_url=base_url,
             timeout=PASSAGE_SECONDS,
