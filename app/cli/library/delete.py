@@ -7,7 +7,7 @@ from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import ask_server, print_json
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import confirm, count, err, escape, is_asked, out
-from domain.errors import NotFound
+from askgraph import NotFound
 
 cli = new_cli()
 

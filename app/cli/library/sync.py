@@ -20,8 +20,9 @@ from app.settings import Settings, read_settings
 from app.support.terminal import count, err, escape, out
 from app.wiring.connectors import find_source, open_connector
 from app.wiring.stores import open_stores
+from askgraph import NotFound
 from domain.documents import DocumentReport
-from domain.errors import InputError, NotFound
+from domain.errors import InputError
 from domain.library.synced import SyncAction, SyncedFiles
 from domain.ports.connectors import Connector, Content
 from domain.ports.documents import DocumentCatalog

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 
+import askgraph
 from app.support.logs import configure_logs
 from domain.errors import AskgraphError, InputError, NotFound
 from domain.text.controls import show_controls
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 Given = ParamSpec("Given")
 """The options of a command."""
+
+_WRONG = (InputError, NotFound, askgraph.InputError, askgraph.NotFound)
+"""Errors of a wrong request."""
 
 
 def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, needs_data: bool = True) -> NoReturn:
@@ -69,11 +73,12 @@ def ask_server(work: "Callable[[ServerClient], int]") -> NoReturn:
 def finish(work: Callable[[], int]) -> NoReturn:
     """Do a command's work, and exit with the code that it returns.
 
-    An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1.
+    An error of ours, or of the client, is printed in one line. The exit code is 2 if the request was wrong, 130 after
+    Ctrl-C, else 1.
     """
     try:
         code = work()
-    except AskgraphError as error:
+    except (AskgraphError, askgraph.AskgraphError) as error:
         fail(error)
     except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
         # Of a path that was given. Where certificates are read, the error names none.
@@ -92,10 +97,10 @@ def write_file(file: Path, data: bytes) -> None:
         fail(InputError(f"{str(file)!r} cannot be written: {error.strerror}."))
 
 
-def fail(error: AskgraphError) -> NoReturn:
+def fail(error: AskgraphError | askgraph.AskgraphError) -> NoReturn:
     """Print the error and exit."""
     print(f"askgraph: {show_controls(error.message, lines=True)}", file=sys.stderr)
-    raise typer.Exit(2 if isinstance(error, InputError | NotFound) else 1)
+    raise typer.Exit(2 if isinstance(error, _WRONG) else 1)
 
 
 def print_json(value: Any) -> None:

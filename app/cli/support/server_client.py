@@ -18,35 +18,24 @@ from askgraph.calls import Request, join_path
 from askgraph.embedded import EmbeddedService
 from askgraph.following import Following
 from domain.documents import DocumentReport
-from domain.errors import AskgraphError, InputError, NotFound, OversizedDocument, Unavailable
+from domain.errors import OversizedDocument
 from domain.events import Event
 from domain.library.ingestions import IngestionStatus
 from domain.scope import DEFAULT_SCOPE
 
-_KINDS = (
-    (askgraph.NotFound, NotFound),
-    (askgraph.InputError, InputError),
-    (askgraph.Unavailable, Unavailable),
-    (askgraph.AskgraphError, AskgraphError),
-)
-"""Errors of the client, and those that a command ends with."""
 _MOST_BYTES = 2**32
 """More than a server takes, which says its own limit."""
 _STATUS = TypeAdapter(IngestionStatus)
 
 
 class ServerClient:
-    """`askgraph.Client` for commands: plain JSON, and errors that the command line knows.
-
-    Raises the server's error as `NotFound`, `InputError` or `AskgraphError`, and `Unavailable` if the connection fails.
-    """
+    """`askgraph.Client` for commands, in plain JSON. Raises what `askgraph.errors` describes."""
 
     def __init__(self, url: str, key: str, *, is_local: bool = False, is_started: bool = False) -> None:
         self.is_started = is_started
         """True where the server was started for this command."""
         # No proxy leads to this machine.
-        with _as_ours():
-            self._client = askgraph.Client(url, key=key, http={"trust_env": not is_local})
+        self._client = askgraph.Client(url, key=key, http={"trust_env": not is_local})
 
     def close(self) -> None:
         """Close the connection."""
@@ -68,14 +57,13 @@ class ServerClient:
         """Send a POST and yield the events of the run that it starts, as they come."""
         body = _leave_default(body)
         asked = Request("POST", join_path(*path), {"stream": "true"}, body=body)
-        with _as_ours():
-            for frame in self._client.read_frames(Following(body.get("workspace"), ask=asked)):
-                if frame.type != "accepted":
-                    yield cast(Event, frame.event)
+        for frame in self._client.read_frames(Following(body.get("workspace"), ask=asked)):
+            if frame.type != "accepted":
+                yield cast(Event, frame.event)
 
     def download(self, *path: str, **query: Any) -> bytes:
         """Return the content that a GET of the path answers."""
-        return self._send(Request("GET", join_path(*path), _leave_default(query)))
+        return self._client.send(Request("GET", join_path(*path), _leave_default(query)))
 
     def upload(
         self,
@@ -88,15 +76,14 @@ class ServerClient:
         """Send a file, to be read later. Returns its ingestion, or the report of a file that was refused."""
         named = _leave_default({"workspace": workspace})
         content = load(file, _MOST_BYTES)
-        with _as_ours():
-            try:
-                [sent] = self._client.upload(
-                    (file.name, content), **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
-                )
-            except askgraph.InputError as error:
-                if error.status != 413:
-                    raise
-                raise OversizedDocument(error.message) from error
+        try:
+            [sent] = self._client.upload(
+                (file.name, content), **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
+            )
+        except askgraph.InputError as error:
+            if error.status != 413:
+                raise
+            raise OversizedDocument(error.message) from error
         if sent.ingestion_id is None:
             return DocumentReport(**sent.report.model_dump() if sent.report else {})
         return _read_status(sent.model_dump() | {"workspace": workspace})
@@ -114,12 +101,8 @@ class ServerClient:
         return self._read(Request("GET", "/readyz"))
 
     def _read(self, request: Request) -> Any:
-        content = self._send(request)
+        content = self._client.send(request)
         return json.loads(content) if content else None
-
-    def _send(self, request: Request) -> bytes:
-        with _as_ours():
-            return self._client.send(request)
 
 
 @contextmanager
@@ -145,7 +128,7 @@ def find_address(settings: Settings) -> Iterator[tuple[str, str, bool]]:
         yield address.url, key or address.token, False
     else:
         service = EmbeddedService(settings.home)
-        with _as_ours(), err.status("Starting askgraph"):
+        with err.status("Starting askgraph"):
             started = service.start()
         try:
             yield *started, True
@@ -161,12 +144,3 @@ def _leave_default(named: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_status(described: dict[str, Any]) -> IngestionStatus:
     return _STATUS.validate_python(described | {"workspace_id": described["workspace"]})
-
-
-@contextmanager
-def _as_ours() -> Iterator[None]:
-    try:
-        yield
-    except askgraph.AskgraphError as error:
-        kind = next(ours for theirs, ours in _KINDS if isinstance(error, theirs))
-        raise kind(error.message) from error

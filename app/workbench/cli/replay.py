@@ -12,7 +12,8 @@ from app.settings import read_settings
 from app.support.terminal import count, escape, out
 from app.workbench.cli.targets import is_file, read_file
 from app.workbench.tapes.tape import TapeUse
-from domain.errors import AskgraphError, InputError, NotFound
+from askgraph import NotFound
+from domain.errors import AskgraphError, InputError
 
 cli = new_cli()
 
