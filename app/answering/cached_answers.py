@@ -5,7 +5,6 @@ The key holds everything that the answer depends on, so nothing is ever invalida
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
@@ -15,57 +14,20 @@ from domain.history.lineage import Lineage, UsedDocument
 from domain.outcome import ANSWERS
 from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.runs import RunRequest
-from domain.scope import Scope
 from domain.state import AnswerState, Turn, TurnInput
 from graphs.prompt_versions import ALL_VERSIONS
 from nodes.context import profile_of
 
 
-@dataclass(frozen=True, slots=True)
-class CacheKey:
-    """Everything that an answer depends on but the state of the documents, which is not known yet when it is looked up.
+def make_key(turn: TurnInput, turns: Sequence[Turn], machine: str, corpus: str) -> AnswerKey:
+    """Make the key of a question. All keys are made here.
 
-    `conversation`, `profile`, `prompts` and `machine` are digests.
+    `turns` are the conversation before it, `machine` is the fingerprint of this installation's code and models, and
+    `corpus` the state of the documents in scope.
     """
-
-    scope: Scope
-    question: str
-    conversation: str
-    mode: str
-    profile: str
-    machine: str
-    """The fingerprint of this installation's code and models."""
-    prompts: str = ALL_VERSIONS
-
-    @classmethod
-    def of(cls, turn: TurnInput, turns: Sequence[Turn], machine: str) -> "CacheKey":
-        """Build the key of a question; `turns` are the conversation before it. All keys are built here."""
-        return cls(
-            scope=Scope.from_json(turn["scope"]),
-            question=turn["question"],
-            conversation=digest([[t["question"], t["answer"]] for t in turns]),
-            mode=turn["mode"],
-            profile=digest(turn["profile"]),
-            machine=machine,
-        )
-
-    def digest(self) -> str:
-        """Return the SHA-256 of all fields, in hex: where the answer is kept."""
-        return digest(
-            [
-                self.scope.to_json(),
-                self.question,
-                self.conversation,
-                self.mode,
-                self.profile,
-                self.prompts,
-                self.machine,
-            ]
-        )
-
-    def at(self, corpus: str) -> AnswerKey:
-        """Return the address of the answer from documents in the state `corpus`."""
-        return AnswerKey(self.scope.workspace_id, self.digest(), corpus)
+    said = [[t["question"], t["answer"]] for t in turns]
+    asked = [turn["scope"], turn["question"], said, turn["mode"], turn["profile"], ALL_VERSIONS, machine]
+    return AnswerKey(turn["scope"]["workspace_id"], digest(asked), corpus)
 
 
 def digest(value: Any) -> str:

@@ -13,10 +13,10 @@ from langgraph.types import StateSnapshot
 
 from app.access.authority import limit_rights
 from app.answering.cached_answers import (
-    CacheKey,
     decode_answer,
     encode_answer,
     is_storable,
+    make_key,
     may_call_outside,
 )
 from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
@@ -29,6 +29,7 @@ from domain.documents import Citation
 from domain.errors import AskgraphError, Forbidden, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.history.lineage import NO_LINEAGE, Lineage, ReadDocuments, find_lineage
+from domain.ports.answers import AnswerKey
 from domain.runs import Lease
 from domain.scope import Scope
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, merge_state, read_turns
@@ -122,9 +123,7 @@ class RunAnswer:
     async def _answer(self) -> tuple[Done | Failed, AnswerState]:
         """Answer from the cache, or with the graph from its beginning."""
         parts, turn = self._parts, self.request.turn
-        cache_key = CacheKey.of(turn, self.turns, parts.fingerprint)
-        corpus = await parts.documents.corpus_fingerprint(cache_key.scope)
-        key = cache_key.at(corpus)
+        key = make_key(turn, self.turns, parts.fingerprint, await self._fingerprint_corpus())
         if (stored := await parts.answers.find(key)) is not None:
             events, done, self._origin = decode_answer(stored, self.request, milliseconds_since(self._started))
             for event in events:
@@ -136,7 +135,7 @@ class RunAnswer:
         ended, state = await self._run_graph(turn, self.make_blank())
         if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
             # Before `done` is sent, so that whoever asks again at once finds it.
-            await self._store(cache_key, corpus, ended, self.find_lineage(state))
+            await self._store(key, ended, self.find_lineage(state))
         return ended, state
 
     async def _write_conversation(self) -> None:
@@ -244,12 +243,14 @@ class RunAnswer:
         assert graph_pass.ended is not None
         return graph_pass.ended, graph_pass.state
 
-    async def _store(self, key: CacheKey, corpus: str, ended: Done, lineage: Lineage) -> None:
+    async def _fingerprint_corpus(self) -> str:
+        return await self._parts.documents.corpus_fingerprint(self._scope)
+
+    async def _store(self, key: AnswerKey, ended: Done, lineage: Lineage) -> None:
         """Store the answer, unless the documents changed while it was being written."""
         try:
-            if await self._parts.documents.corpus_fingerprint(key.scope) == corpus:
-                answer = encode_answer([*self.sent, ended], lineage)
-                await self._parts.answers.put(key.at(corpus), answer)
+            if await self._fingerprint_corpus() == key.corpus:
+                await self._parts.answers.put(key, encode_answer([*self.sent, ended], lineage))
         except AskgraphError as error:
             # The reader has the answer all the same.
             logger.warning("an answer was not stored: %s", error.message)

@@ -12,7 +12,6 @@ from langgraph.runtime import RunControl
 
 from app.answering.following import Broadcast
 from app.answering.graph_pass import fail, milliseconds_since
-from app.answering.observing import Unobserved
 from app.answering.parts import RunParts
 from app.answering.records import make_done, make_record, make_shown, publish_record
 from app.answering.run_answer import RunAnswer
@@ -53,6 +52,8 @@ class RunExecution:
         self._given_up = False
         self._left = False
         self._hurried = False
+        self._spoilt = False
+        """True where the result cannot be stored at all, so that only the failure is."""
         self._note: Note = ignore
         self._record: tuple[RunRecord, bytes | None, Shown, Lineage] | None = None
         """What is stored with the end. Made once, however often storing is tried."""
@@ -177,7 +178,7 @@ class RunExecution:
     async def _store_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> None:
         """Store the end before sending it, so that no answer that a reader has is written again. Tries until the
         database takes it, but keeps the reader waiting for `PATIENCE_SECONDS` at most."""
-        began, pause, sent, spoilt = perf_counter(), 0.05, False, False
+        began, pause, sent = perf_counter(), 0.05, False
         # Before the reader has the end, with which the span of the request may end.
         self._note(Facts(output=state["answer"] if run_state != "failed" else ended))
         ended_id = self.broadcast.next_id
@@ -199,10 +200,9 @@ class RunExecution:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PATIENCE_SECONDS)
             except Exception as error:
-                if spoilt or sent:
+                if self._spoilt or sent:
                     raise
-                # The result cannot be stored at all; that the run failed can.
-                spoilt, self._answer.observer, self._record = True, Unobserved(), None
+                self._spoilt, self._record = True, None
                 ended, run_state, state = fail(error, self.request.run_id), "failed", self._answer.make_blank()
             finally:
                 if not storing.done():
@@ -244,7 +244,7 @@ class RunExecution:
         if self._answer.first_token_ms is not None:
             run.timings[FIRST_TOKEN] = self._answer.first_token_ms
         sent = [event for event in self._answer.sent if event is not ended]
-        beside, problem = self._answer.observer.finish([*sent, ended])
+        beside, problem = (None, None) if self._spoilt else self._answer.observer.finish([*sent, ended])
         if problem:
             logger.warning("run %s: %s", run.run_id, problem)
             run = replace(run, warnings=[*run.warnings, problem])

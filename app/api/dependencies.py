@@ -29,7 +29,6 @@ from app.history.threads import Threads
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
 from app.settings import Settings
-from app.support.metrics import Gauge
 from app.wiring.model_chooser import ModelChooser
 from app.wiring.services import Services
 from domain.errors import AskgraphError, Forbidden, Unauthenticated
@@ -278,7 +277,6 @@ GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.g
 HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
 IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
-MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]
 KeysDep = Annotated[KeyStore, Depends(_pick(lambda services: services.keys))]
 WorkspaceModesDep = Annotated[WorkspaceModes, Depends(_pick(lambda services: services.workspace_modes))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]

@@ -4,9 +4,6 @@ Counters and histograms of runs are filled from the record of each run, so that 
 Gauges are read when somebody asks. docs/operations/monitoring.md says what to watch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -16,8 +13,6 @@ from prometheus_client import (
     generate_latest,
     start_http_server,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from domain.runs import FIRST_TOKEN, RunRecord
 
@@ -85,36 +80,9 @@ def count_run(record: RunRecord) -> None:
         DEGRADATIONS.labels(each["node"], each["code"]).inc()
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """A value of now. With a `label`, one for each of its values."""
-
-    name: str
-    description: str
-    values: float | Mapping[str, float]
-    label: str = ""
-
-
-class _Gauges(Collector):
-    def __init__(self, gauges: Iterable[Gauge]) -> None:
-        self._gauges = gauges
-
-    def collect(self) -> Iterator[Metric]:
-        for gauge in self._gauges:
-            family = GaugeMetricFamily(
-                f"askgraph_{gauge.name}", gauge.description, labels=[gauge.label] if gauge.label else []
-            )
-            values = gauge.values if isinstance(gauge.values, Mapping) else {"": gauge.values}
-            for value, number in values.items():
-                family.add_metric([value] if gauge.label else [], number)
-            yield family
-
-
-def render(gauges: Iterable[Gauge]) -> bytes:
+def render(gauges: CollectorRegistry) -> bytes:
     """Return all metrics and these gauges in Prometheus' text format."""
-    now = CollectorRegistry()
-    now.register(_Gauges(gauges))
-    return generate_latest(REGISTRY) + generate_latest(now)
+    return generate_latest(REGISTRY) + generate_latest(gauges)
 
 
 def serve_metrics(port: int) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from prometheus_client import CollectorRegistry
+
 from app.access.authority import Authority
 from app.access.limits import CallerLimits
 from app.adapters.postgres.question_sets import PostgresQuestionSets
@@ -24,7 +26,6 @@ from app.modes import fit_modes, read_modes
 from app.settings import Settings
 from app.starters import Starters
 from app.support.cancelling import finish
-from app.support.metrics import Gauge
 from app.support.spans import are_sent, span
 from app.support.turns import Turns
 from app.wiring.functions import connect_functions
@@ -152,7 +153,7 @@ class Services:
             self.admission.leave()
             await finish(lambda: self.limits.end_run(caller.name, work_id, spent))
 
-    async def measure(self) -> list[Gauge]:
+    async def measure(self) -> CollectorRegistry:
         """Measure how busy this process is, and how full the queues of all processes are."""
         return await measure(self.admission, self.servers.database, self.library.backlog)
 

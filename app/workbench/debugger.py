@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from app.access.limits import CallerLimits
@@ -16,7 +16,7 @@ from app.workbench.explain.passages import list_left_out
 from app.workbench.explain.whatif import Variant, WhatIf, count_tokens, try_variants
 from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import Fleet
-from app.workbench.fleet.report import Plan, Planning, Progress, Reported
+from app.workbench.fleet.report import Plan
 from app.workbench.replay.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
 from domain.errors import UnknownCheckpoint, UnknownRun
 from domain.execution.budget import Budget
@@ -152,7 +152,7 @@ class Debugger:
         *,
         budget: float | None = None,
         caller: Caller = OWNER,
-    ) -> AsyncGenerator[Planning | Progress | Reported]:
+    ) -> AsyncGenerator[dict[str, Any]]:
         """Replay the runs that the variant affects, in memory: yield the plan, how far it has come, and the report.
         Counts as one of the caller's runs, until it is closed.
 
@@ -164,16 +164,16 @@ class Debugger:
             plan, planned = await fleet.plan(asker, wanted, variant)
             for each in planned:
                 note_followed(asker.workspace_id, each.summary.run_id)
-            yield Planning(type="plan", plan=plan, budget=budget)
+            yield {"type": "plan", "plan": plan, "budget": budget}
 
-            async def work(report: Callable[[int, int], None]) -> Reported:
+            async def work(report: Callable[[int, int], None]) -> dict[str, Any]:
                 spending: Any = {"budget": budget, "used": trial.used, "charge": trial.settle}
                 done = await fleet.run(asker, plan, planned, variant, progress=report, **spending)
-                return Reported(type="report", report=done)
+                return {"type": "report", "report": done}
 
             async with aclosing(tell_progress(work)) as events:
                 async for event in events:
-                    yield cast(Progress | Reported, event)
+                    yield event
 
     def check_room(self) -> None:
         """Raise `Saturated` where the process has no room for another run."""

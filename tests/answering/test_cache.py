@@ -1,22 +1,21 @@
 """The answer cache: which questions find a cached answer, and which answers are stored."""
 
 from contextlib import aclosing
-from dataclasses import fields, replace
 from typing import Any, cast
 
 import pytest
 import redis.asyncio
 
-from app.answering.cached_answers import CacheKey, is_storable
+from app.answering.cached_answers import is_storable, make_key
 from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done
 from domain.library.where import Where
-from domain.ports.answers import EncodedAnswer
+from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.profile import MODES
 from domain.scope import Scope
-from domain.state import Turn
+from domain.state import Turn, TurnInput
 from tests.asking import QUESTION, ask, read_state
 from tests.conftest import HANDBOOK
 
@@ -132,24 +131,27 @@ async def test_a_cached_turn_remembers_what_its_question_meant(services: Service
     assert (record.cached, record.standalone_question, record.cost) == (True, meant[0][1], 0.0)
 
 
-KEY = CacheKey(Scope("default"), QUESTION, "no conversation", "standard", "profile", "machine", "prompts")
-
-
 OTHER_SCOPES = [
     Scope("other"),
     Scope("default", ("a",)),
     Scope("default", where=Where.parse("team=legal")),
     Scope("default", groups=frozenset({"a"})),
 ]
-CHANGES: list[tuple[str, Any]] = [
-    *(("scope", scope) for scope in OTHER_SCOPES),
-    *((field.name, "another") for field in fields(CacheKey) if field.name != "scope"),
+CHANGES: list[dict[str, Any]] = [
+    *({"scope": scope.to_json()} for scope in OTHER_SCOPES),
+    *({name: "another"} for name in ("question", "mode", "profile", "machine", "corpus")),
 ]
 
 
-@pytest.mark.parametrize(("component", "value"), CHANGES)
-def test_every_component_changes_the_key(component: str, value: Any) -> None:
-    assert replace(KEY, **{component: value}).digest() != KEY.digest()
+@pytest.mark.parametrize("changes", CHANGES)
+def test_every_component_changes_the_key(changes: dict[str, Any]) -> None:
+    asked = Ask(QUESTION).as_turn("run", MODES["standard"])
+
+    def key(machine: str = "machine", corpus: str = "corpus", **changed: Any) -> AnswerKey:
+        return make_key(cast(TurnInput, {**asked, **changed}), [], machine, corpus)
+
+    assert key(**changes) != key()
+    assert key(run_id="another") == key()
 
 
 def make_turn(question: str, answer: str) -> Turn:
@@ -169,7 +171,7 @@ def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
     asked = Ask(QUESTION).as_turn("run", MODES["standard"])
 
     def key(*turns: Turn) -> str:
-        return CacheKey.of(asked, list(turns), "machine").conversation
+        return make_key(asked, list(turns), "machine", "corpus").digest
 
     first, second = make_turn("Which is new?", "The Falke [1]."), make_turn("And old?", "The Amsel [1].")
     conversations = [key(), key(first), key(make_turn("Which is new?", "The Amsel [1].")), key(second)]
@@ -211,7 +213,7 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     await ask(services)
     corpus = await services.library.documents.corpus_fingerprint(Scope("default"))
     turn = Ask(QUESTION).as_turn("", services.modes["standard"])
-    key = CacheKey.of(turn, [], services.runs.fingerprint).at(corpus)
+    key = make_key(turn, [], services.runs.fingerprint, corpus)
     assert await services.runs.answers.find(key) is not None
     await services.library.ingestion.delete("default", library["Station handbook"])
     await services.runs.answers.put(key, EncodedAnswer(b"[]", b"{}"))

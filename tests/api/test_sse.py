@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.asking.sse import encode_frame, number_events
+from app.api.asking.sse import encode_frame
 from askgraph.frames import Frame, read_frames
 from domain.events import Content, Thinking
 from domain.execution.streams import StreamedEvent
@@ -11,7 +11,8 @@ from domain.execution.streams import StreamedEvent
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_frames_are_read_back_however_they_arrive(size: int) -> None:
     token = "é: 1\n\ndata: 2\u2028\r"
-    events = number_events([Thinking(type="thinking", step="route"), Content(type="content", token=token)])
+    sent = [Thinking(type="thinking", step="route"), Content(type="content", token=token)]
+    events = [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate(sent, 1)]
     unnumbered = StreamedEvent.of(Content(type="content", token=""), "")
     stream = b"".join(map(encode_frame, [*events, unnumbered]))
     pieces = [stream[at : at + size] for at in range(0, len(stream), size)]

@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse
 from app.answering.requests import AcceptedRun
 from app.api.protocols import ag_ui, openai, openai_responses, ui
 from app.api.protocols.agent_server.messages import make_human
-from app.api.protocols.agent_server.streaming import stream as stream_frames
+from app.api.protocols.agent_server.streaming import respond_streaming
 from app.api.protocols.agent_server.translation import Translation
 from app.api.protocols.client_conversations import Asked, Message
 from domain.events import Content, Event
@@ -52,8 +52,9 @@ def stream_run(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
             async for event in opened:
                 yield StreamedEvent.of(event, "1-1")
 
-    question = make_human("?", "q")
-    return stream_frames(Translation("r", "t", {"name": "fast"}, ["messages-tuple"], [], question), number(), (), stop)
+    translation = Translation("r", "t", {"name": "fast"}, ["messages-tuple"], [], make_human("?", "q"))
+    response = cast(EventSourceResponse, respond_streaming(translation, number(), {}, on_leave=stop))
+    return cast("AsyncGenerator[bytes]", response.body_iterator)
 
 
 @pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_agent, stream_chat, stream_run])

@@ -6,16 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from app.answering.cached_answers import CacheKey, digest
 from app.answering.requests import Ask
 from app.history.thread_states import configure_run, trace_id
 from domain.errors import InputError, QuestionError
 from domain.library.where import Where
-from domain.ports.answers import AnswerKey
 from domain.profile import MODES, Profile
 from domain.scope import Scope
 from graphs.answer import RECURSION_LIMIT
-from graphs.prompt_versions import ALL_VERSIONS
 
 RUN = "0b2f8a52-5a5c-4d0e-9d5a-3f3c5f0f9a11"
 SCOPE = Scope("team", ("b", "a"), Where.parse("year>=2024"))
@@ -61,31 +58,11 @@ def test_each_attempt_has_a_trace_of_its_own() -> None:
     assert later["metadata"]["attempt"] == 2
 
 
-TURN: Any = {"question": "q", "answer": "a"}
-
-
-def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
-    key = CacheKey.of(make_turn(), [TURN], "machine")
-    assert key == CacheKey(
-        scope=SCOPE,
-        question="How long?",
-        conversation=digest([["q", "a"]]),
-        mode="fast",
-        profile=digest(MODES["fast"].model_dump()),
-        machine="machine",
-        prompts=ALL_VERSIONS,
-    )
-    assert CacheKey.of(make_turn(), [], "machine").conversation == digest([])
-    assert key.at("c") == AnswerKey("team", key.digest(), "c")
-
-
 def test_a_question_may_have_its_own_threshold_and_limit() -> None:
     profile = MODES["standard"]
     turn = Ask("How long?", threshold=0.3, limit=45).as_turn(RUN, profile)
     knobs = Profile.model_validate(turn["profile"])
     assert (knobs.retrieval.similarity_threshold, knobs.rerank.keep, knobs.retrieval.candidates) == (0.3, 45, 45)
-    plain = Ask("How long?").as_turn(RUN, profile)
-    assert CacheKey.of(turn, [], "m").digest() != CacheKey.of(plain, [], "m").digest()
 
 
 @pytest.mark.parametrize("wrong", [{"threshold": 1.01}, {"threshold": -0.1}, {"limit": 0}, {"limit": 51}])

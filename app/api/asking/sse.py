@@ -1,8 +1,5 @@
 """Server-sent events. Frames are built here; `askgraph/frames.py` reads them."""
 
-from collections.abc import Iterable
-
-from domain.events import Event
 from domain.execution.streams import StreamedEvent
 
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -15,8 +12,3 @@ def encode_frame(event: StreamedEvent) -> bytes:
     """Encode one event as a frame. An event without an id leaves the reader's `Last-Event-ID` as it is."""
     name = b"event: %b\ndata: %b\n\n" % (event.type.encode(), event.data)
     return b"id: %b\n%b" % (event.id.encode(), name) if event.id else name
-
-
-def number_events(events: Iterable[Event]) -> list[StreamedEvent]:
-    """Give the events of a finished run the ids of a first attempt."""
-    return [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate(events, start=1)]

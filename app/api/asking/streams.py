@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.requests import AcceptedRun, collect, read_events
-from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
+from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame
 from app.api.perimeter.errors import respond_to, status_of_failure
 from app.api.schema.descriptions import describe_answer
 from app.support.cancelling import end_tasks, finish
@@ -88,8 +88,8 @@ def respond_with_frames(
 async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
     """Number the events of a strict replay, which is no run, like those of a run. They come all at once."""
     async with aclosing(events):
-        for event in number_events([event async for event in events]):
-            yield event
+        for number, event in enumerate([event async for event in events], 1):
+            yield StreamedEvent.of(event, f"1-{number}")
 
 
 async def collect_while_connected(

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.dependencies import CallerDep, MeasureDep, needs
+from app.api.dependencies import CallerDep, needs, read_services
 from app.api.schema.openapi import fail_with, respond_with_text
 from app.support.metrics import MEDIA_TYPE, render
 from domain.errors import DatabaseUnavailable, Forbidden
@@ -40,9 +40,9 @@ router = APIRouter(tags=["health"], route_class=_MetricsRoute)
     response_class=Response,
     responses=respond_with_text("The metrics.", "text/plain") | fail_with(),
 )
-async def metrics(measure: MeasureDep, caller: CallerDep) -> Response:
+async def metrics(request: Request, caller: CallerDep) -> Response:
     """Return the metrics of this process, and the depth of the queues of all, in Prometheus' text format. They
     are of all workspaces, so a key of some of them is refused."""
     if not caller.sees_deployment:
         raise Forbidden("Metrics are of all workspaces, and your key is not.")
-    return Response(render(await measure()), headers={"Content-Type": MEDIA_TYPE})
+    return Response(render(await read_services(request).measure()), headers={"Content-Type": MEDIA_TYPE})

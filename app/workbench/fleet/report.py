@@ -1,7 +1,6 @@
 """What a replay of many runs reports: a row per run, and what they come to together."""
 
 from collections import Counter
-from typing import Literal
 
 from typing_extensions import TypedDict
 
@@ -65,30 +64,6 @@ class FleetReport(TypedDict):
     """US dollars, for new calls of models."""
     runs: list[FleetRow]
     """Those that changed most first."""
-
-
-class Planning(TypedDict):
-    """The first event of a replay of many runs."""
-
-    type: Literal["plan"]
-    plan: Plan
-    budget: float | None
-    """US dollars that language models may cost; null: they are not asked."""
-
-
-class Progress(TypedDict):
-    """How many of the runs were replayed."""
-
-    type: Literal["progress"]
-    done: int
-    total: int
-
-
-class Reported(TypedDict):
-    """The last event."""
-
-    type: Literal["report"]
-    report: FleetReport
 
 
 def make_report(change: str, plan: Plan, rows: list[FleetRow]) -> FleetReport:

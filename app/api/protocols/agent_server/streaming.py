@@ -38,23 +38,14 @@ def respond_streaming(
     after: Order = (),
     on_leave: Leave | None = None,
 ) -> Response:
-    """Make the response that streams a run past the place `after`. Calls `on_leave` where the client leaves before the
-    end."""
-    return respond_with_frames(stream(translation, events, after, on_leave), headers, HEARTBEAT)
-
-
-def stream(
-    translation: Translation,
-    events: AsyncGenerator[StreamedEvent],
-    after: Order,
-    on_leave: Leave | None,
-) -> AsyncGenerator[bytes]:
-    """Yield the frames of a run. What stands before `after` is translated too, because the state grows out of it."""
+    """Make the response that streams a run past the place `after`. What stands before is translated too, because the
+    state grows out of it. Calls `on_leave` where the client leaves before the end."""
 
     def encode(event: StreamedEvent) -> Iterator[bytes]:
         return _number(translation.translate(event.event), event.id, after)
 
-    return encode_events(events, on_leave, encode, _number(translation.begin(), "0-0", after))
+    frames = encode_events(events, on_leave, encode, _number(translation.begin(), "0-0", after))
+    return respond_with_frames(frames, headers, HEARTBEAT)
 
 
 def _number(parts: Iterator[Part], event_id: str, after: Order) -> Iterator[bytes]:
