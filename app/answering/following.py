@@ -83,7 +83,8 @@ async def follow_elsewhere(
             status = await queue.get(workspace_id, run_id)
             if status is None:
                 # Its thread was deleted meanwhile.
-                yield _without_id(_lost(run_id))
+                message = f"There is no run {run_id!r} in this workspace any more."
+                yield _without_id(Failed(type="error", code=UnknownRun().code, message=message, retryable=False))
                 return
             if status.ended is not None and status.ended_id is not None:
                 # The stream may have become complete since we read it: read once more.
@@ -105,11 +106,6 @@ def _retell(ended: Done | Failed, after: str | None) -> list[StreamedEvent]:
         return [_without_id(Content(type="content", token=ended["answer"]))]
     answer, citations = ended["answer"], ended["citations"]
     return [_without_id(Correction(type="correction", reason=RESTART, answer=answer, citations=citations))]
-
-
-def _lost(run_id: str) -> Failed:
-    message = f"There is no run {run_id!r} in this workspace any more."
-    return Failed(type="error", code=UnknownRun().code, message=message, retryable=False)
 
 
 def _name_step(thinking: StreamedEvent) -> str:

@@ -174,7 +174,8 @@ class RunManager:
                 yield event
                 if event.is_end:
                     return
-        yield StreamedEvent.of(_say_draining(), "")
+        message = "This server is about to stop. The answer goes on elsewhere: come back for the run's other events."
+        yield StreamedEvent.of(Failed(type="error", code=Draining().code, message=message, retryable=True), "")
 
     async def follow_run(
         self, workspace_id: str, run_id: str, after: str | None = None
@@ -314,8 +315,3 @@ class RunManager:
 
 def _describe_unknown(run_id: str) -> str:
     return f"There is no run {run_id!r} in this workspace."
-
-
-def _say_draining() -> Failed:
-    message = "This server is about to stop. The answer goes on elsewhere: come back for the rest of the run's events."
-    return Failed(type="error", code=Draining().code, message=message, retryable=True)

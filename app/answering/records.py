@@ -107,18 +107,12 @@ def make_record(
         cost=_sum_cost(usage),
         timings=_list_timings(state["steps"], total_ms),
         warnings=_list_warnings(state),
-        error=_name_fault(ended),
+        error=ended["code"] if ended["type"] == "error" else STOPPED if ended["stopped"] else None,
         forked_from=forked_from,
         answered_by=state["answered_by"],
         degraded=state["degraded"],
         prompts=find_versions(state["steps"]),
     )
-
-
-def _name_fault(ended: Done | Failed) -> str | None:
-    if ended["type"] == "error":
-        return ended["code"]
-    return STOPPED if ended["stopped"] else None
 
 
 def publish_record(record: RunRecord) -> None:

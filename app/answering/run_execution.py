@@ -221,13 +221,12 @@ class RunExecution:
         kept = await self._parts.queue.end(self._lease, run_state, ended, ended_id, *self._record)
         if kept:
             publish_record(self._record[0])
-            await self._count_usage(self._record[0])
+            # Before the caller sees the end and may ask again.
+            record = self._record[0]
+            await self._parts.limits.end_run(
+                self.request.caller, record.run_id, count_tokens(record.usage), record.cost or 0.0
+            )
         return kept
-
-    async def _count_usage(self, record: RunRecord) -> None:
-        """Count the run's usage towards its caller's limits, before they see its end and may ask again."""
-        tokens = count_tokens(record.usage)
-        await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown, Lineage]:
         """Make the run's record, what its observer stores beside it, what it showed, and its lineage."""

@@ -2,17 +2,18 @@
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from html import escape
+from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from app.evaluation.asking import Outcome
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Result
-from app.evaluation.report_page import draw_page, draw_row, draw_table
 from app.evaluation.scoring import explain, is_right, pair_up
 from app.evaluation.sets import Question
 from domain.errors import InputError
@@ -116,15 +117,14 @@ def _draw(each: Evaluated) -> str:
 def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
     names = dict.fromkeys(name for result in each.results for name in result.metrics)
     rows = [
-        draw_row(
-            [name]
-            + [_show(result.metrics.get(name)) for result in each.results]
-            + [_show(comparison.differences.get(name), sign="+") for comparison in comparisons]
-        )
+        [name]
+        + [_show(result.metrics.get(name)) for result in each.results]
+        + [_show(comparison.differences.get(name), sign="+") for comparison in comparisons]
         for name in names
     ]
+    drawn = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
     heads = ["metric", *(result.profile for result in each.results), *(f"{c.after} − {c.before}" for c in comparisons)]
-    return draw_table(heads, rows, "figures")
+    return draw_table(heads, drawn, "figures")
 
 
 def _draw_question(each: Evaluated, result: Result, question: Question, outcome: Outcome, flipped: bool) -> str:
@@ -166,3 +166,16 @@ def _find_rank(doc: str, outcome: Outcome) -> str:
 
 def _show(value: float | None, sign: str = "") -> str:
     return "" if value is None else f"{value:{sign}.4g}"
+
+
+def draw_page(title: str, *parts: str) -> str:
+    """Return the page with this title, escaped, and parts that are HTML."""
+    template = Template((resources.files("app.evaluation") / "report_page.html").read_text("utf-8"))
+    return template.substitute(title=escape(title), body="\n".join(parts))
+
+
+def draw_table(heads: Iterable[str], rows: Sequence[str], kind: str) -> str:
+    """Return a table of the class `kind` with these headings, escaped, and rows that are HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "\n".join(rows)
+    return f"<table class='{kind}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

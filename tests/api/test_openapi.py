@@ -19,7 +19,7 @@ from app.api.schema.responses import (
     IngestBody,
 )
 from app.drawing.diagram import Layout
-from app.workbench.api.bodies import StateBody, WhyBody
+from app.workbench.api.debug import StateBody, WhyBody
 from app.workbench.compare.difference import RunDifference
 from app.workbench.explain.failures import Failures
 from app.workbench.explain.trace import Trace

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.asking.sse import encode_frame
+from app.api.asking.streams import encode_frame
 from askgraph.frames import Frame, read_frames
 from domain.events import Content, Thinking
 from domain.execution.streams import StreamedEvent

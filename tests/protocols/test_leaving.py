@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse
 from app.answering.requests import AcceptedRun
 from app.api.protocols import ag_ui, openai, openai_responses, ui
 from app.api.protocols.agent_server.messages import make_human
-from app.api.protocols.agent_server.streaming import respond_streaming
+from app.api.protocols.agent_server.runs import respond_streaming
 from app.api.protocols.agent_server.translation import Translation
 from app.api.protocols.client_conversations import Asked, Message
 from domain.events import Content, Event

@@ -9,14 +9,14 @@ def join(parts: list[Part], kind: str) -> str:
 
 def test_words_that_differ_are_marked_and_both_answers_are_whole() -> None:
     one, other = "The warranty is 36 months. [1]", "In part.\n\nThe warranty is 24 months. [1]"
-    parts = compare_words(one, other)
+    parts = list(compare_words(one, other))
     assert [part["text"] for part in parts if part["kind"] == "removed"] == ["36"]
     assert [part["text"] for part in parts if part["kind"] == "added"] == ["In part.\n\n", "24"]
     assert (join(parts, "removed"), join(parts, "added")) == (one, other)
-    assert compare_words("", "") == []
-    assert compare_words("", "new") == [{"kind": "added", "text": "new"}]
+    assert list(compare_words("", "")) == []
+    assert list(compare_words("", "new")) == [{"kind": "added", "text": "new"}]
 
 
 def test_answers_too_long_to_compare_are_shown_whole() -> None:
     one, other = "a " * MOST_WORDS, "b " * MOST_WORDS
-    assert compare_words(one, other) == [{"kind": "removed", "text": one}, {"kind": "added", "text": other}]
+    assert list(compare_words(one, other)) == [{"kind": "removed", "text": one}, {"kind": "added", "text": other}]

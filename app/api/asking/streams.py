@@ -1,4 +1,4 @@
-"""Responses of runs: server-sent events, or one JSON answer."""
+"""Responses of runs: server-sent events, which `askgraph/frames.py` reads, or one JSON answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -11,12 +11,16 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.requests import AcceptedRun, collect, read_events
-from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame
 from app.api.perimeter.errors import respond_to, status_of_failure
 from app.api.schema.descriptions import describe_answer
 from app.support.cancelling import end_tasks, finish
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent
+
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Headers of a stream: no proxy may store or buffer it."""
+
+MEDIA_TYPE = "text/event-stream"
 
 GONE = 499
 """The status that nginx logs where the client has closed the connection; nobody receives it."""
@@ -113,6 +117,12 @@ async def work_while_connected(request: Request, work: Coroutine[Any, Any, Resul
         return working.result() if working.done() else None
     finally:
         await end_tasks(working, leaving)
+
+
+def encode_frame(event: StreamedEvent) -> bytes:
+    """Encode one event as a frame. An event without an id leaves the reader's `Last-Event-ID` as it is."""
+    name = b"event: %b\ndata: %b\n\n" % (event.type.encode(), event.data)
+    return b"id: %b\n%b" % (event.id.encode(), name) if event.id else name
 
 
 async def encode_events(

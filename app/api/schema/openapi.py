@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from app.api.asking.sse import MEDIA_TYPE
+from app.api.asking.streams import MEDIA_TYPE
 from app.api.schema.responses import ErrorBody
 
 Responses = dict[int | str, dict[str, Any]]

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
-from app.api.asking.sse import MEDIA_TYPE
-from app.api.asking.streams import respond_with_frames
+from app.api.asking.streams import MEDIA_TYPE, respond_with_frames
 from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, needs, read_services
 from app.api.schema.openapi import answer_with, fail_with, list_of, respond_with_text
 from app.api.schema.schemas import Body

@@ -106,7 +106,7 @@ def diff(one: SavedRun, other: SavedRun) -> RunDifference:
         same_steps=same,
         first=first,
         compared=compare(sides[0]["ending"], sides[1]["ending"]),
-        answer=compare_words(sides[0]["ending"]["answer"], sides[1]["ending"]["answer"]),
+        answer=list(compare_words(sides[0]["ending"]["answer"], sides[1]["ending"]["answer"])),
     )
 
 
@@ -243,13 +243,9 @@ def _key(call: Call) -> bytes:
     return pack([call.port, call.method, call.request])
 
 
-def compare_words(one: str, other: str) -> list[Part]:
-    """Return the pieces that make both answers: the first of what is the same and removed, the second of what is the
+def compare_words(one: str, other: str) -> Iterator[Part]:
+    """Yield the pieces that make both answers: the first of what is the same and removed, the second of what is the
     same and added."""
-    return list(_compare_words(one, other))
-
-
-def _compare_words(one: str, other: str) -> Iterator[Part]:
     mine, theirs = _WORD.findall(one), _WORD.findall(other)
     # Blanks between words are the same everywhere, and tell nothing of where two texts agree.
     matcher = SequenceMatcher(str.isspace, mine, theirs, autojunk=False)

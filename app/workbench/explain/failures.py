@@ -85,7 +85,7 @@ async def group_failures(log: RunLog, asker: Scope, wanted: RunFilter) -> Failur
         if run.cached or run.replay:
             continue
         examined += 1
-        if (cause := find_cause(run)) is not None:
+        if (cause := next((cause for cause, applies in _CAUSES if applies(run)), None)) is not None:
             _add(groups.setdefault(cause, Group(cause=cause, runs=0, by_mode={}, examples=[])), run)
     ordered = sorted(groups.values(), key=lambda group: -group["runs"])
     return Failures(
@@ -94,11 +94,6 @@ async def group_failures(log: RunLog, asker: Scope, wanted: RunFilter) -> Failur
         failures=sum(group["runs"] for group in ordered),
         groups=ordered,
     )
-
-
-def find_cause(run: RunSummary) -> str | None:
-    """Return what went wrong in a run; None where nothing did."""
-    return next((cause for cause, applies in _CAUSES if applies(run)), None)
 
 
 def _add(group: Group, run: RunSummary) -> None:

@@ -415,13 +415,9 @@ def _describe_call(call: Call) -> TracedCall:
         cost=None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None),
         estimated=any(used.estimated for used in call.usage),
         failures=[f"{failed.status or 'no status'}: {_cut(failed.message)}" for failed in call.failures],
-        error=_show_error(call),
+        error=None if call.error is None else f"{call.error[0]}: {call.error[1]}",
         cut=call.cut,
     )
-
-
-def _show_error(call: Call) -> str | None:
-    return None if call.error is None else f"{call.error[0]}: {call.error[1]}"
 
 
 def _cut(text: str) -> str:

@@ -70,11 +70,6 @@ class Variant:
     search_anew: bool = False
     """Search the documents of today, from the first search on, instead of what the tape says of them."""
 
-    @property
-    def is_same_at_every_step(self) -> bool:
-        """True where it changes the profile alone, which is one for the whole run, or the documents."""
-        return all(key.startswith("profile.") for key in self.changes)
-
 
 SEARCH_ANEW = Variant("documents", "searched anew, in the documents of today", search_anew=True)
 
@@ -170,8 +165,7 @@ async def try_variants(
     context = parts.make_context()
     found = list(_list_variants(run, path, modes, context, models=models))
     added = [Variant("set", _name_changes(each), each) for each in sets]
-    variants = [*added, *found]
-    planned = [(variant, plan_variant(run, path, variant, modes, groups)) for variant in variants]
+    planned = [(variant, plan_variant(run, path, variant, modes, groups)) for variant in (*added, *found)]
     for variant, plan in planned:
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
@@ -358,7 +352,8 @@ def _find_beginning(
 ) -> tuple[int, Beginning] | None:
     # A run that failed has begun a step more than it ended.
     begun = [*path, *run.steps[-1].next[:1]]
-    if variant.is_same_at_every_step:
+    # It changes the profile alone, which is one for the whole run, or the documents.
+    if all(key.startswith("profile.") for key in variant.changes):
         found = find_beginning(begun, run.final, variant, modes)
         return None if found is not None and found[1].decides and found[0] == len(path) else found
 
@@ -404,13 +399,10 @@ def _name_start(run: SavedRun, begins: Beginning, start: Start) -> str:
 def _write_command(run_id: str, variant: Variant, option: str, step: str) -> str:
     """Write the command that makes a branch of the variant."""
     options = [f"{option} {step}"]
-    options += [f"--set {shlex.quote(f'{key}={_write(value)}')}" for key, value in variant.changes.items()]
+    written = {key: value if isinstance(value, str) else json.dumps(value) for key, value in variant.changes.items()}
+    options += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in written.items()]
     options += [f"--mode {shlex.quote(variant.mode)}"] if variant.mode else []
     return " ".join(["askgraph replay", run_id, *options])
-
-
-def _write(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _report(run: SavedRun, variant: Variant, start: Start, tried: Tried, recorded: Ending) -> Outcome:

@@ -4,7 +4,7 @@ have been otherwise."""
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from app.answering.graph_pass import prepare_judgement
 from app.answering.parts import RunParts
@@ -22,7 +22,6 @@ from app.workbench.explain.whatif import (
     run_variant,
 )
 from app.workbench.fleet.report import FleetReport, FleetRow, Plan, make_report
-from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
 from domain.history.run_lists import RunFilter, RunSummary
 from domain.ports.models import ModelUsage
@@ -31,18 +30,13 @@ from domain.profile import Profile
 from domain.scope import Scope
 from domain.state import ExecutedStep
 
+if TYPE_CHECKING:
+    from app.workbench.debugger import Debugger
+
 MOST_AT_ONCE = 1_000
 """Runs of one replay, whose report is one response."""
 _UNREADABLE = (StateError, NotFound, DamagedState)
 """What reading a run raises whose steps are not there, or no longer."""
-
-
-class Reader(Protocol):
-    """Reads runs that have ended."""
-
-    async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep: ...
-
-    async def read_to_repeat(self, asker: Scope, run_id: str) -> SavedRun: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ class Planned:
 class Fleet:
     """Replays runs of one workspace."""
 
-    def __init__(self, runs: Reader, log: RunLog, parts: RunParts, modes: Mapping[str, Profile]) -> None:
+    def __init__(self, runs: "Debugger", log: RunLog, parts: RunParts, modes: Mapping[str, Profile]) -> None:
         self._runs = runs
         self._log = log
         self._parts = parts

@@ -5,6 +5,8 @@ from itertools import groupby
 from json import dumps, loads
 from typing import Any, cast
 
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
@@ -31,7 +33,7 @@ FIELDS = (
 
 def make_human(text: Any, message_id: str) -> Message:
     """Make a question's message."""
-    return _make("human", text, message_id)
+    return HumanMessage(text, id=message_id).model_dump()
 
 
 def make_ai(text: str, run_id: str, about: Mapping[str, Any] | None = None) -> Message:
@@ -40,18 +42,12 @@ def make_ai(text: str, run_id: str, about: Mapping[str, Any] | None = None) -> M
     told = {name: about[name] for name in ("outcome", "citations") if name in about}
     if "degraded" in about:
         told["finish_reason"] = read_finish(about["degraded"], about.get("answered_by", ""))
-    return {
-        **_make("ai", text, run_id),
-        "response_metadata": told,
-        "tool_calls": [],
-        "invalid_tool_calls": [],
-        "usage_metadata": None,
-    }
+    return AIMessage(text, id=run_id, response_metadata=told).model_dump()
 
 
 def make_chunk(text: str, run_id: str) -> Message:
     """Make a piece of an answer's message."""
-    return {**make_ai(text, run_id), "type": "AIMessageChunk", "tool_call_chunks": [], "chunk_position": None}
+    return AIMessageChunk(text, id=run_id).model_dump()
 
 
 def list_work_messages(run_id: str, uses: Iterable[ToolUse]) -> list[Message]:
@@ -65,9 +61,13 @@ def list_work_messages(run_id: str, uses: Iterable[ToolUse]) -> list[Message]:
             asked["tool_calls"].append(named)
             if use["sources"] is not None:
                 text = "\n".join(filter(None, (use["text"], f"{use['sources']} sources" if use["sources"] else "")))
-                result = _make("tool", text, f"{asked['id']}-{len(asked['tool_calls'])}")
-                told = {"name": use["name"], "tool_call_id": use["call_id"], "artifact": None, "status": "success"}
-                results.append(result | told)
+                result = ToolMessage(
+                    text,
+                    id=f"{asked['id']}-{len(asked['tool_calls'])}",
+                    name=use["name"],
+                    tool_call_id=use["call_id"],
+                )
+                results.append(result.model_dump())
         messages += [asked, *results]
     return messages
 
@@ -90,22 +90,9 @@ def list_uses(work: Iterable[WorkRound]) -> list[ToolUse]:
 
 def make_call_chunk(message: Message) -> Message:
     """Make the piece of a message with calls that adds the last of them."""
-    *_, call = message["tool_calls"]
-    index = len(message["tool_calls"]) - 1
-    piece = {"name": call["name"], "args": dumps(call["args"]), "id": call["id"], "index": index}
-    chunk = make_chunk("", message["id"])
-    return chunk | {"tool_calls": [call], "tool_call_chunks": [piece | {"type": "tool_call_chunk"}]}
-
-
-def _make(kind: str, text: Any, message_id: str) -> Message:
-    return {
-        "content": text,
-        "additional_kwargs": {},
-        "response_metadata": {},
-        "type": kind,
-        "name": None,
-        "id": message_id,
-    }
+    *before, call = message["tool_calls"]
+    piece = tool_call_chunk(name=call["name"], args=dumps(call["args"]), id=call["id"], index=len(before))
+    return AIMessageChunk("", id=message["id"], tool_call_chunks=[piece]).model_dump()
 
 
 def name_question(run_id: str) -> str:

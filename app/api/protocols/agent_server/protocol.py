@@ -13,6 +13,7 @@ from domain.errors import AskgraphError
 from domain.people.access import Right
 
 PREFIX = "/langgraph"
+HEARTBEAT = b": heartbeat\n\n"
 
 
 def _refuse_ours(error: AskgraphError, status: int) -> Response:

@@ -1,7 +1,8 @@
 """Runs: begin them, stream them, wait for them, and stop them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -11,14 +12,13 @@ from pydantic import Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.answering.manager import RunManager
-from app.api.asking.streams import Leave
+from app.api.asking.streams import Leave, encode_events, respond_with_frames
 from app.api.dependencies import CallerDep, RunManagerDep, begins_run, get_caller, get_run_manager, read_services
 from app.api.protocols.agent_server.beginning import BeginningDep
-from app.api.protocols.agent_server.protocol import PREFIX, locate, name_graph, pick, route_for
+from app.api.protocols.agent_server.protocol import HEARTBEAT, PREFIX, locate, name_graph, pick, route_for
 from app.api.protocols.agent_server.reading import OpenThread, ReaderDep, ThreadReader
 from app.api.protocols.agent_server.rewriting import Rewriting, wait_for_end
-from app.api.protocols.agent_server.streaming import read_last_event_id, respond_streaming
-from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.api.protocols.agent_server.translation import Part, StreamMode, Translation
 from app.api.protocols.client_conversations import ClientModel
 from app.api.schema.schemas import ThreadId
 from app.support.cancelling import end_tasks, finish
@@ -45,6 +45,51 @@ _STATUS: dict[RunState, str] = {
     "failed": "error",
     "stopped": "interrupted",
 }
+
+
+FROM_START = "-1"
+"""The `Last-Event-ID` of who wants everything."""
+
+_ID = re.compile(r"[0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}")
+
+Order = tuple[int, ...]
+
+
+def read_last_event_id(text: str | None) -> Order:
+    """Return the place in a stream after which to go on. Raises `InputError`."""
+    if not text or text == FROM_START:
+        return ()
+    if not _ID.fullmatch(text):
+        raise InputError(f"Last-Event-ID is the id of an event, such as 1-17-0, or -1; {text!r} is neither.")
+    return tuple(map(int, text.split("-")))
+
+
+def respond_streaming(
+    translation: Translation,
+    events: AsyncGenerator[StreamedEvent],
+    headers: Mapping[str, str],
+    *,
+    after: Order = (),
+    on_leave: Leave | None = None,
+) -> Response:
+    """Make the response that streams a run past the place `after`. What stands before is translated too, because the
+    state grows out of it. Calls `on_leave` where the client leaves before the end."""
+
+    def encode(event: StreamedEvent) -> Iterator[bytes]:
+        return _number(translation.translate(event.event), event.id, after)
+
+    frames = encode_events(events, on_leave, encode, _number(translation.begin(), "0-0", after))
+    return respond_with_frames(frames, headers, HEARTBEAT)
+
+
+def _number(parts: Iterator[Part], event_id: str, after: Order) -> Iterator[bytes]:
+    """Encode what an event has become; each part has an id of its own."""
+    for number, part in enumerate(parts):
+        frame = b"event: %b\ndata: %b\n" % (part.name.encode(), orjson.dumps(part.data))
+        if not event_id:
+            yield frame + b"\n"
+        elif (*map(int, event_id.split("-")), number) > after:
+            yield b"%bid: %b-%d\n\n" % (frame, event_id.encode(), number)
 
 
 @router.post("/runs/stream")

@@ -21,10 +21,9 @@ from app.answering.manager import RunManager
 from app.api.asking.streams import respond_with_frames
 from app.api.dependencies import RunManagerDep, begins_run
 from app.api.protocols.agent_server.beginning import Beginning
-from app.api.protocols.agent_server.protocol import PREFIX, route_for
+from app.api.protocols.agent_server.protocol import HEARTBEAT, PREFIX, route_for
 from app.api.protocols.agent_server.reading import OpenThread, ReaderDep, ThreadReader
 from app.api.protocols.agent_server.requests import RunRequest
-from app.api.protocols.agent_server.streaming import HEARTBEAT
 from app.api.protocols.agent_server.translation import Part, StreamMode
 from app.api.schema.schemas import ThreadId
 from app.history.steps import checkpoint_id_of, parent_id_of
