@@ -10,7 +10,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict, Field
 from typing_extensions import Unpack
 
@@ -67,7 +67,7 @@ class AskgraphRetriever(BaseRetriever):
         return {"limit": chosen.pop("k"), **chosen}
 
 
-class AskNode(Runnable[Any, dict[str, Any]]):
+class AskNode(RunnableLambda[Any, dict[str, Any]]):
     """A step that answers the last message of a human: a node of a LangGraph graph, or a link of a chain.
 
     ::
@@ -76,37 +76,26 @@ class AskNode(Runnable[Any, dict[str, Any]]):
 
     It reads `messages` and `thread_id` of the state, and returns an update of it: `messages` with the answer, whose
     `response_metadata` says what the server said of it besides the text, and `thread_id`, by which the conversation
-    goes on where the state keeps it.
+    goes on where the state keeps it. With an `AsyncClient`, run the graph with `ainvoke` or `astream`.
     """
 
     def __init__(self, client: Client | AsyncClient, **options: Unpack[Options]) -> None:
         """`options` are those of `Client.ask`."""
-        self._client = client
-        self._asking = options
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Ask, and return the update. Raises `AskgraphError`."""
-        if isinstance(self._client, AsyncClient):
-            raise TypeError("This node has an AsyncClient. Run the graph with `ainvoke` or `astream`.")
-        client = self._client
-        return self._call_with_config(
-            lambda state: _as_update(client.ask(_read_question(state), **self._options(state))), input, config
-        )
+        def choose(state: dict[str, Any]) -> Options:
+            thread_id = state.get("thread_id")
+            return {**options, "thread_id": thread_id} if thread_id else options
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Ask, and return the update. Raises `AskgraphError`."""
-        if isinstance(self._client, Client):
-            return await super().ainvoke(input, config, **kwargs)
-        client = self._client
+        if isinstance(client, AsyncClient):
 
-        async def work(state: dict[str, Any]) -> dict[str, Any]:
-            return _as_update(await client.ask(_read_question(state), **self._options(state)))
+            async def ask(state: dict[str, Any]) -> dict[str, Any]:
+                return _as_update(await client.ask(_read_question(state), **choose(state)))
 
-        return await self._acall_with_config(work, input, config)
-
-    def _options(self, state: dict[str, Any]) -> Options:
-        thread_id = state.get("thread_id")
-        return {**self._asking, "thread_id": thread_id} if thread_id else self._asking
+            super().__init__(ask, name="AskNode")
+        else:
+            super().__init__(
+                lambda state: _as_update(client.ask(_read_question(state), **choose(state))), name="AskNode"
+            )
 
 
 def _read_question(state: dict[str, Any]) -> str:

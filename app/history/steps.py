@@ -1,7 +1,7 @@
 """Shows the saved states of a thread, step by step."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
@@ -86,8 +86,12 @@ class HistoryReader:
             try:
                 saved = await self._read_states(workspace_id, thread_id, page, following)
             except DamagedState:
-                one_by_one = self._read_one_by_one(workspace_id, thread_id)
-                saved = {id_of(state): state async for state in one_by_one}
+                # Of damaged ones what can be read.
+                saved = {}
+                async for state in self._saved_states.read(workspace_id, thread_id):
+                    name = state.checkpoint_id
+                    config = locate_states(workspace_id, thread_id, checkpoint_id=name)
+                    saved[name] = state if state.unreadable else await self._states.graph.aget_state(config)
         readable = await self._threads.list_readable_steps(
             Scope(workspace_id, groups=groups), {run for state in saved.values() for run in list_runs_of(state)}
         )
@@ -119,12 +123,6 @@ class HistoryReader:
         found: dict[str, StateSnapshot | SavedState] = {checkpoint_id_of(state): state async for state in history}
         return found
 
-    async def _read_one_by_one(self, workspace_id: str, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
-        """Yield the thread's states, oldest first; of damaged ones what can be read."""
-        async for saved in self._saved_states.read(workspace_id, thread_id):
-            config = locate_states(workspace_id, thread_id, checkpoint_id=saved.checkpoint_id)
-            yield saved if saved.unreadable else await self._states.graph.aget_state(config)
-
 
 def list_runs_of(state: StateSnapshot | SavedState) -> Set[str]:
     """Return the runs that stand in a state: the one that saved it and, before the first step of a question, the one
@@ -133,11 +131,6 @@ def list_runs_of(state: StateSnapshot | SavedState) -> Set[str]:
     metadata: Mapping[str, Any] = state.metadata or {}
     copied = json.loads(metadata.get("forked_from") or "{}").get("run_id")
     return {str(each) for each in (values.get("run_id"), metadata.get("run_id"), copied) if each}
-
-
-def id_of(state: StateSnapshot | SavedState) -> str:
-    """Return the id of a state's checkpoint."""
-    return state.checkpoint_id if isinstance(state, SavedState) else checkpoint_id_of(state)
 
 
 def checkpoint_id_of(snapshot: StateSnapshot) -> str:

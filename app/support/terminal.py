@@ -56,9 +56,9 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def count(number: int, noun: str, plural: str | None = None) -> str:
+def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 chunk`, `1,200 chunks`."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def confirm(question: str, yes: bool) -> None:

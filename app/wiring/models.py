@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from app.adapters.chat.discovery import find_servers
@@ -50,32 +50,27 @@ async def open_models(
     Raises `ConfigurationError` for a model that cannot be used, and for a mode that needs one that is not set.
     """
     async with (
-        _open_rerankers(settings, modes, prices, library) as rerankers,
-        _open_chat(settings, modes, prices) as chat,
+        _open_rerankers(settings, modes, prices, library) as (rerankers, reranking),
+        _open_chat(settings, modes, prices) as (chat, parts, answering),
     ):
         yield ModelServices(
-            chat=chat.models,
-            rerankers=rerankers.rerankers,
+            chat=chat,
+            rerankers=rerankers,
             tokens=O200kCounter(),
             judges=build_local_judges(
                 library.local_embedder, LateInteractionUnitScorer(library.local_embedder, library.search)
             ),
-            checks={**chat.checks, **rerankers.checks},
-            parts=chat.parts,
+            checks={**answering, **reranking},
+            parts=parts,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rerankers:
-    rerankers: dict[str, Reranker]
-    checks: dict[str, Check] = field(default_factory=dict)
 
 
 @asynccontextmanager
 async def _open_rerankers(
     settings: Settings, modes: Mapping[str, Profile], prices: PriceTable, library: LibraryServices
-) -> AsyncIterator[_Rerankers]:
-    opened = _Rerankers({})
+) -> AsyncIterator[tuple[dict[str, Reranker], dict[str, Check]]]:
+    rerankers: dict[str, Reranker] = {}
+    checks: dict[str, Check] = {}
     async with AsyncExitStack() as stack:
         for name in RERANKERS:
             wanted_by = [mode.name for mode in modes.values() if mode.rerank.method == name]
@@ -83,19 +78,12 @@ async def _open_rerankers(
                 continue
             opening = Opening(settings, prices, library.local_embedder, library.search, wanted_by)
             reranker: Any = await stack.enter_async_context(open_reranker(name, opening))
-            opened.rerankers[name] = reranker
+            rerankers[name] = reranker
             if check := getattr(reranker, "find_problem", None):
-                opened.checks["rerank"] = check
+                checks["rerank"] = check
                 if problem := await check():
                     logger.error("%s", problem)
-        yield opened
-
-
-@dataclass(frozen=True, slots=True)
-class _Chat:
-    models: Models
-    parts: dict[str, str]
-    checks: dict[str, Check] = field(default_factory=dict)
+        yield rerankers, checks
 
 
 async def suggest_models(models: ModelServices) -> dict[str, str]:
@@ -111,14 +99,16 @@ async def suggest_models(models: ModelServices) -> dict[str, str]:
 
 async def check_models(settings: Settings, modes: Mapping[str, Profile], prices: PriceTable) -> dict[str, str | None]:
     """Ask each language model's server, where this is free, whether it knows key and model. Returns each problem."""
-    async with _open_chat(settings, modes, prices) as chat:
-        if not chat.checks:
+    async with _open_chat(settings, modes, prices) as (_, _, checks):
+        if not checks:
             return {"models": None}
-        return {name: finding.problem for name, finding in (await run_checks(chat.checks)).items()}
+        return {name: finding.problem for name, finding in (await run_checks(checks)).items()}
 
 
 @asynccontextmanager
-async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: PriceTable) -> AsyncIterator[_Chat]:
+async def _open_chat(
+    settings: Settings, modes: Mapping[str, Profile], prices: PriceTable
+) -> AsyncIterator[tuple[Models, dict[str, str], dict[str, Check]]]:
     tiers: dict[Tier, str] = {
         "small": settings.model_small,
         "large": settings.model_large,
@@ -127,7 +117,7 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
     named = [name for name in (*tiers.values(), *settings.model_fallbacks) if name not in NO_MODEL]
     if not settings.providers["openai"] and all(split_name(name)[0] == "openai" for name in named):
         local = "local (quotes the documents; `askgraph models` shows how to have answers written)"
-        yield _Chat(Models(), {"answerer": local})
+        yield Models(), {"answerer": local}, {}
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
     from app.adapters.chat.connections import Connections
@@ -157,6 +147,6 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
             return check
 
         answering = {f"{ANSWERING}{name}": check_answering(name) for name in connections.describe()}
-        yield _Chat(models, parts, {"models": connections.find_problem, **answering})
+        yield models, parts, {"models": connections.find_problem, **answering}
     finally:
         await connections.close()

@@ -50,6 +50,3 @@ class AnswerCache(Protocol):
 
     async def count_stored(self, workspace_id: str) -> int:
         """Return how many answers of the workspace are stored."""
-
-    async def is_up(self) -> bool:
-        """Return True if the cache server answers."""

@@ -23,7 +23,5 @@ class FeedbackStore(Protocol):
     async def read(self, workspace_id: str, run_ids: Sequence[str]) -> dict[str, Feedback]:
         """Return the feedback on those of the runs that have any."""
 
-    async def list(
-        self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
-    ) -> Sequence[RatedRun]:
+    async def list(self, workspace_id: str | None, since: datetime, limit: int) -> Sequence[RatedRun]:
         """Return rated runs, of one workspace or of all, the latest feedback first."""

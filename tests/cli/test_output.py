@@ -54,7 +54,7 @@ def test_ids_are_never_broken_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wid
 
 def test_one_of_a_thing_is_named_in_the_singular() -> None:
     counted = [terminal.count(number, "hit") for number in (0, 1, 1200)]
-    assert (counted, terminal.count(2, "miss", "misses")) == (["0 hits", "1 hit", "1,200 hits"], "2 misses")
+    assert counted == ["0 hits", "1 hit", "1,200 hits"]
 
 
 def test_skipped_files_are_told_by_type(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,9 +76,6 @@ class RedisAnswerCache:
         key, oldest = self._locate(workspace_id, "answers"), time.time() - self._ttl.total_seconds()
         return await self._server.attempt(lambda redis: redis.zcount(key, oldest, "+inf")) or 0
 
-    async def is_up(self) -> bool:
-        return await self._server.is_up()
-
     def _locate(self, workspace_id: str, *names: str) -> str:
         return locate(workspace_id, self._namespace, *names)
 

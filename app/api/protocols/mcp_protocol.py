@@ -214,7 +214,8 @@ def make_server(tools: Tools) -> Server[Any]:
         except AskgraphError as error:
             return _refuse(_explain(error))
         except Exception as error:
-            raise _hide(error) from error
+            logger.exception("mcp: a tool failed unexpectedly")
+            raise MCPError(INTERNAL_ERROR, "Something went wrong inside askgraph; its log says what.") from error
         finally:
             await end_tasks(repeating)
         return CallToolResult(content=[TextContent(text=said.text)], structured_content=said.data)
@@ -304,8 +305,3 @@ def _explain(error: AskgraphError) -> str:
     if status_of(error) >= 500 and not error.retryable:
         logger.error("mcp: %s", error.message, exc_info=error)
     return error.message
-
-
-def _hide(error: Exception) -> MCPError:
-    logger.exception("mcp: a tool failed unexpectedly", exc_info=error)
-    return MCPError(INTERNAL_ERROR, "Something went wrong inside askgraph; its log says what.")

@@ -36,7 +36,7 @@ from app.api.protocols.openai import (
 )
 from app.api.protocols.translating import encode_named, list_url_citations, read_base_url, read_finish, spell_result
 from domain.errors import InputError, UnknownRun
-from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
+from domain.events import Done, Event, ToolCalled, ToolReturned
 from domain.ports.runs import RunQueue
 from domain.runs import RunStatus
 from domain.scope import Scope
@@ -196,7 +196,9 @@ class Translation:
         if event["type"] == "done":
             yield from self._end(event, told.text, told.offset)
         elif event["type"] == "error":
-            yield self._encode("response.failed", response=self._describe_failure(event))
+            code = "rate_limit_exceeded" if status_of_failure(event) == 429 else "server_error"
+            error = {"code": code, "message": event["message"]}
+            yield self._encode("response.failed", response=self._describe("failed", error=error))
 
     def describe_end(self, done: Done, text: str, offset: int) -> dict[str, Any]:
         """Describe the whole response; the answer begins at `offset` of the text."""
@@ -283,10 +285,6 @@ class Translation:
             "usage": None,
             **more,
         }
-
-    def _describe_failure(self, failed: Failed) -> dict[str, Any]:
-        code = "rate_limit_exceeded" if status_of_failure(failed) == 429 else "server_error"
-        return self._describe("failed", error={"code": code, "message": failed["message"]})
 
     def _write(self, status: str, content: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {

@@ -85,15 +85,20 @@ def add_words(openapi: dict[str, Any]) -> None:
     """Give each operation a summary, and each parameter and field the description that the code has of it."""
     for operations in openapi["paths"].values():
         for operation in operations.values():
-            operation["summary"] = _first_sentence(operation["description"])
+            text = " ".join(operation["description"].split())
+            operation["summary"] = re.split(r"(?<=[.!?:]) ", text, maxsplit=1)[0].rstrip(".:")
             for parameter in operation.get("parameters", ()):
                 _describe(parameter, parameter["name"], {})
     schemas: dict[str, dict[str, Any]] = openapi["components"]["schemas"]
     # Of two classes of one name, pydantic puts their modules before it.
-    documented = _read_docstrings({name.rpartition("__")[2] for name in schemas})
+    wanted = {name.rpartition("__")[2] for name in schemas}
+    bodies: dict[str, list[ast.ClassDef]] = {}
+    for node in _parse_classes(wanted):
+        bodies.setdefault(node.name, []).append(node)
     for name, schema in schemas.items():
+        documented = dict(_list_docstrings(name.rpartition("__")[2], bodies))
         for field, value in schema.get("properties", {}).items():
-            _describe(value, field, documented.get(name.rpartition("__")[2], {}))
+            _describe(value, field, documented)
             if not value.get("description") and (named := _REFERENCE.search(str(value))):
                 value["description"] = schemas[named[1]].get("description", "")
 
@@ -102,18 +107,6 @@ def _describe(part: dict[str, Any], name: str, documented: Mapping[str, str]) ->
     if not part.get("description") and (text := documented.get(name) or _SHARED.get(name)):
         # The code says it in Python's words.
         part["description"] = re.sub(r"\bNone\b", "null", text)
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.!?:]) ", " ".join(text.split()), maxsplit=1)[0].rstrip(".:")
-
-
-def _read_docstrings(wanted: set[str]) -> dict[str, dict[str, str]]:
-    """Return the docstrings below the fields of the loaded classes with these names, their bases' among them."""
-    bodies: dict[str, list[ast.ClassDef]] = {}
-    for node in _parse_classes(wanted):
-        bodies.setdefault(node.name, []).append(node)
-    return {name: dict(_list_docstrings(name, bodies)) for name in wanted & bodies.keys()}
 
 
 def _parse_classes(wanted: set[str]) -> Iterator[ast.ClassDef]:
@@ -127,6 +120,7 @@ def _parse_classes(wanted: set[str]) -> Iterator[ast.ClassDef]:
 
 
 def _list_docstrings(name: str, bodies: Mapping[str, Sequence[ast.ClassDef]]) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings below the fields of the class with this name, its bases' among them."""
     for node in bodies.get(name, ()):
         for base in node.bases:
             if isinstance(base, ast.Name) and base.id != name:

@@ -78,7 +78,11 @@ def _render_operation(method: str, path: str, operation: Mapping[str, Any], open
         fields = schema["properties"]
         if media_type == "application/json":
             rows += [(*_describe(name, field, field), "") for name, field in fields.items()]
-            example = {name: _exemplify(fields[name]) for name in schema.get("required", ())}
+            # A value of each field's type, to be written over.
+            example = {
+                name: fields[name].get("enum", [[] if fields[name].get("type") == "array" else ""])[0]
+                for name in schema.get("required", ())
+            }
             text = escape(json.dumps(example, indent=1))
             body = f'<p><label>Body<textarea name="body" data-in="json" rows="6">{text}</textarea></label>'
         else:
@@ -113,11 +117,6 @@ def _render_input(parameter: Mapping[str, Any], place: str) -> str:
     if any(each.get("type") == "array" for each in (schema, *schema.get("anyOf", ()))):
         return f'<textarea rows="1" {named}{needed}></textarea>'
     return f"<input {named}{needed}>"
-
-
-def _exemplify(schema: Mapping[str, Any]) -> Any:
-    """Return a value of the schema's type, to be written over."""
-    return schema.get("enum", [[] if schema.get("type") == "array" else ""])[0]
 
 
 def _list_fields(body: Mapping[str, Any], openapi: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -90,7 +90,9 @@ async def measure(
         for each in evaluated if kept and limit is None else ():
             await keep_result(services, keeper, each)
         fingerprint = services.runs.fingerprint
-    print_notes(evaluated)
+    for each in evaluated:
+        if each.kept is not None:
+            err.print(f"{escape(each.set.name)}: its documents stay in the workspaces {each.kept}-….")
     page = write_report(evaluated, out, fingerprint)
     if options.workspace is not None and not as_json:
         asking = f"askgraph ask --workspace {escape(options.workspace)} --mode MODE QUESTION"
@@ -134,13 +136,6 @@ def _find_profiles(names: Sequence[str], modes: dict[str, Profile]) -> list[Prof
     if unknown := [name for name in names if name not in modes]:
         raise UnknownMode(f"There is no profile {unknown[0]!r}. There are: {', '.join(modes)}.")
     return [modes[name] for name in dict.fromkeys(names)]
-
-
-def print_notes(evaluated: Sequence[Evaluated]) -> None:
-    """Say which workspaces were kept."""
-    for each in evaluated:
-        if each.kept is not None:
-            err.print(f"{escape(each.set.name)}: its documents stay in the workspaces {each.kept}-….")
 
 
 def print_evaluation(page: Path, evaluated: Sequence[Evaluated]) -> None:

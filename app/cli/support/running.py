@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, is_dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
@@ -42,7 +41,9 @@ def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, nee
             )
         )
 
-    _configure_logging(log_level)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    configure_logs("text")
+    logging.getLogger("askgraph").setLevel(log_level)
     gc.enable()
     finish(lambda: uvloop.run(work))
 
@@ -89,14 +90,6 @@ def finish(work: Callable[[], int]) -> NoReturn:
     raise typer.Exit(code)
 
 
-def write_file(file: Path, data: bytes) -> None:
-    """Write a file that the user named, or end the command."""
-    try:
-        file.write_bytes(data)
-    except OSError as error:
-        fail(InputError(f"{str(file)!r} cannot be written: {error.strerror}."))
-
-
 def fail(error: AskgraphError | askgraph.AskgraphError) -> NoReturn:
     """Print the error and exit."""
     print(f"askgraph: {show_controls(error.message, lines=True)}", file=sys.stderr)
@@ -124,9 +117,3 @@ def _spell(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return sorted(value) if isinstance(value, frozenset) else str(value)
-
-
-def _configure_logging(level: int) -> None:
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    configure_logs("text")
-    logging.getLogger("askgraph").setLevel(level)

@@ -4,9 +4,10 @@ from typing import Annotated
 import typer
 
 from app.cli.support.options import WorkspaceOption, new_cli
-from app.cli.support.running import ask_server, write_file
+from app.cli.support.running import ask_server
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import err
+from domain.errors import InputError
 
 cli = new_cli()
 
@@ -21,7 +22,10 @@ def export(
 
     def work(server: ServerClient) -> int:
         data = server.download("runs", run_id, "bundle", workspace=workspace)
-        write_file(file, data)
+        try:
+            file.write_bytes(data)
+        except OSError as error:
+            raise InputError(f"{str(file)!r} cannot be written: {error.strerror}.") from error
         err.print(f"{file}: {len(data):,} bytes. It holds what question, answer and documents say.", markup=False)
         return 0
 

@@ -50,7 +50,7 @@ def _list(condition: LiteralString) -> LiteralString:
             ) AS before
         FROM (
             SELECT * FROM feedback
-            WHERE {condition} AND given_at >= %(since)s AND (%(rating)s::text IS NULL OR rating = %(rating)s)
+            WHERE {condition} AND given_at >= %(since)s
             ORDER BY given_at DESC LIMIT %(limit)s
         ) AS f
         JOIN runs AS r USING (workspace_id, run_id)
@@ -99,16 +99,9 @@ class PostgresFeedbackStore:
         rows = await self._pool.fetch(workspace_id, _READ, run_ids=list(run_ids))
         return {row.pop("run_id"): Feedback(**row) for row in rows}
 
-    async def list(
-        self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
-    ) -> Sequence[RatedRun]:
-        rows = await self._pool.fetch(
-            workspace_id or ALL_WORKSPACES,
-            _LIST if workspace_id else _LIST_EVERYWHERE,
-            since=since,
-            limit=limit,
-            rating=rating,
-        )
+    async def list(self, workspace_id: str | None, since: datetime, limit: int) -> Sequence[RatedRun]:
+        query = _LIST if workspace_id else _LIST_EVERYWHERE
+        rows = await self._pool.fetch(workspace_id or ALL_WORKSPACES, query, since=since, limit=limit)
         return [
             RatedRun(feedback=Feedback(**{name: row.pop(name) for name in _COLUMNS.split(", ")}), **row) for row in rows
         ]
