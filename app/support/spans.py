@@ -1,19 +1,12 @@
 """Spans of traces. Parts open them here, and the tracing adapter decides where they go; by default nowhere."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 from domain.execution.spans import Note, ignore
 
-
-class Opener(Protocol):
-    """Opens a span."""
-
-    def __call__(
-        self, name: str, attributes: Mapping[str, Any], parent: str | None, *, leaf: bool
-    ) -> AbstractContextManager[Note]: ...
-
+Opener = Callable[..., AbstractContextManager[Note]]
 
 _opener: Opener | None = None
 

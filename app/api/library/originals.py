@@ -63,8 +63,8 @@ async def get_file(
         "Content-Length": str(size),
         "Content-Encoding": "identity",  # who saves a file sees how much of it has come
     }
-    if _is_known(request, headers):
-        return _say_unchanged(headers)
+    if unchanged := _say_unchanged(request, headers):
+        return unchanged
     content = originals.read(scope.workspace_id, content_hash)
     # Before the headers are sent: that the storage does not answer, or has lost the file, needs a status.
     first = await anext(content, None)
@@ -101,8 +101,8 @@ async def get_page(
     if content_hash == document.content_hash and number > (document.pages or 0):
         raise MissingOriginal(f"The document has {document.pages} pages; there is no page {number}.")
     headers = _protect(f'"{content_hash}-{number}-{dpi}-{kind}"')
-    if _is_known(request, headers):
-        return _say_unchanged(headers)
+    if unchanged := _say_unchanged(request, headers):
+        return unchanged
     read = partial(read_whole, originals, scope.workspace_id, content_hash)
     picture = await work_while_connected(request, renderer.render(number, dpi, kind, read, caller.name))
     if picture is None:
@@ -220,12 +220,11 @@ def _protect(tag: str) -> dict[str, str]:
     }
 
 
-def _is_known(request: Request, headers: dict[str, str]) -> bool:
+def _say_unchanged(request: Request, headers: dict[str, str]) -> Response | None:
+    """Return the response to a browser that has this already; None to any other."""
     known = request.headers.get("if-none-match", "")
-    return headers["ETag"] in (tag.strip().removeprefix("W/") for tag in known.split(","))
-
-
-def _say_unchanged(headers: dict[str, str]) -> Response:
+    if headers["ETag"] not in (tag.strip().removeprefix("W/") for tag in known.split(",")):
+        return None
     return Response(status_code=304, headers={name: headers[name] for name in ("ETag", "Cache-Control")})
 
 

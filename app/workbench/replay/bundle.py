@@ -5,7 +5,6 @@ are checked first.
 """
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -65,11 +64,15 @@ def read_bundle(data: bytes, *, most: int = MAX_CONTENT) -> SavedRun:
         raise StateError(f"This file has version {number!r} of the format, and this askgraph knows {VERSION}.")
     try:
         record = _RECORD.validate_python(held["record"])
-        steps = [_read_step(step) for step in held["steps"]]
+        steps = [
+            dataclasses.replace(step, values=complete_state(step.values))
+            for step in map(_STEP.validate_python, held["steps"])
+        ]
         tape = None if held["tape"] is None else restore_tape(held["tape"])
         if not steps:
             raise StateError("This file holds no saved state.")
-        return SavedRun(record, steps, tape, str(held["untaped"]), _read_passages(held["unread"]))
+        unread = {each.chunk_id: asdict(each) for each in _PASSAGES.validate_python(held["unread"])}
+        return SavedRun(record, steps, tape, str(held["untaped"]), unread)
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError, zstandard.ZstdError) as error:
         raise StateError(f"This file is damaged: {type(error).__name__}.") from error
 
@@ -84,13 +87,3 @@ def _unpack(data: bytes, most: int) -> dict[str, Any]:
     except (zstandard.ZstdError, ValueError, TypeError, IndexError) as error:
         raise StateError("This file is no run of askgraph, or it is damaged.") from error
     return held if isinstance(held, dict) else {}
-
-
-def _read_step(held: Mapping[str, Any]) -> SavedStep:
-    step = _STEP.validate_python(held)
-    return dataclasses.replace(step, values=complete_state(step.values))
-
-
-def _read_passages(held: Any) -> dict[str, Any]:
-    passages = [asdict(each) for each in _PASSAGES.validate_python(held)]
-    return {passage["chunk_id"]: passage for passage in passages}

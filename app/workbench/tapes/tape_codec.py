@@ -22,18 +22,10 @@ def unpack(data: bytes) -> Any:
     return ormsgpack.unpackb(data, ext_hook=_unpack_array)
 
 
-def name_arrays(value: Any) -> Any:
-    """Return the value as JSON can hold it: dataclasses as dictionaries, arrays as their shape and a digest."""
-    return ormsgpack.unpackb(pack(value), ext_hook=_name_array)
-
-
 def show_request(request: Mapping[str, Any]) -> list[str]:
     """Format a request for people, line by line; arrays as their shape and a digest."""
-    return [
-        line
-        for part in json.dumps(name_arrays(request), ensure_ascii=False, indent=1).splitlines()
-        for line in part.split("\\n")
-    ]
+    plain = ormsgpack.unpackb(pack(request), ext_hook=_name_array)
+    return [line for part in json.dumps(plain, ensure_ascii=False, indent=1).splitlines() for line in part.split("\\n")]
 
 
 def _name_array(tag: int, data: bytes) -> str:
