@@ -87,11 +87,11 @@ class HistoryReader:
                 saved = await self._read_states(workspace_id, thread_id, page, following)
             except DamagedState:
                 # Of damaged ones what can be read.
-                saved = {}
-                async for state in self._saved_states.read(workspace_id, thread_id):
-                    name = state.checkpoint_id
-                    config = locate_states(workspace_id, thread_id, checkpoint_id=name)
-                    saved[name] = state if state.unreadable else await self._states.graph.aget_state(config)
+                saved = dict[str, StateSnapshot | SavedState]()
+                async for each in self._saved_states.read(workspace_id, thread_id):
+                    config = locate_states(workspace_id, thread_id, checkpoint_id=each.checkpoint_id)
+                    state = each if each.unreadable else await self._states.graph.aget_state(config)
+                    saved[each.checkpoint_id] = state
         readable = await self._threads.list_readable_steps(
             Scope(workspace_id, groups=groups), {run for state in saved.values() for run in list_runs_of(state)}
         )

@@ -4,14 +4,14 @@ import pytest
 
 from app.api.asking.streams import encode_frame
 from askgraph.frames import Frame, read_frames
-from domain.events import Content, Thinking
+from domain.events import Content, Event, Thinking
 from domain.execution.streams import StreamedEvent
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_frames_are_read_back_however_they_arrive(size: int) -> None:
     token = "é: 1\n\ndata: 2\u2028\r"
-    sent = [Thinking(type="thinking", step="route"), Content(type="content", token=token)]
+    sent: list[Event] = [Thinking(type="thinking", step="route"), Content(type="content", token=token)]
     events = [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate(sent, 1)]
     unnumbered = StreamedEvent.of(Content(type="content", token=""), "")
     stream = b"".join(map(encode_frame, [*events, unnumbered]))

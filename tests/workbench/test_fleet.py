@@ -10,7 +10,7 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from app.workbench.explain.whatif import AT_ONCE
 from app.workbench.explain.why import explain_run
-from app.workbench.fleet.fleet import Fleet, make_variant
+from app.workbench.fleet.fleet import make_variant
 from app.workbench.fleet.report import FleetReport
 from app.workbench.replay.saved_run import SavedStep
 from domain.errors import BudgetSpent, StateError
@@ -120,19 +120,20 @@ async def test_a_run_begins_only_while_what_it_may_cost_is_left(settings: Settin
 
 
 @pytest.mark.usefixtures("library")
-async def test_a_state_of_another_version_does_not_end_the_plan(services: Services) -> None:
+async def test_a_state_of_another_version_does_not_end_the_plan(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     newer = await ask(services)
     await ask(services, "How long does the battery of the Amsel last?")
     debugger = services.make_debugger()
+    read_end = debugger.read_end
 
-    class Reader:
-        read_to_repeat = debugger.read_to_repeat
+    async def read(workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
+        step = await read_end(workspace_id, thread_id, run_id)
+        return replace(step, version=STATE_VERSION + (run_id == newer["run_id"]))
 
-        async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
-            step = await debugger.read_end(workspace_id, thread_id, run_id)
-            return replace(step, version=STATE_VERSION + (run_id == newer["run_id"]))
-
-    fleet = Fleet(Reader(), services.runs.log, services.make_run_parts(), services.modes)
+    monkeypatch.setattr(debugger, "read_end", read)
+    fleet = debugger.make_fleet()
     plan, planned = await fleet.plan(DEFAULT_SCOPE, SINCE, make_variant({"profile.rerank.keep": 1}, None))
     assert (plan["skipped"], len(planned)) == ({"saved by another version of askgraph": 1}, 1)
     with pytest.raises(StateError, match="wings"):

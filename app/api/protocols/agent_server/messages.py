@@ -47,7 +47,7 @@ def make_ai(text: str, run_id: str, about: Mapping[str, Any] | None = None) -> M
 
 def make_chunk(text: str, run_id: str) -> Message:
     """Make a piece of an answer's message."""
-    return AIMessageChunk(text, id=run_id).model_dump()
+    return AIMessageChunk(content=text, id=run_id).model_dump()
 
 
 def list_work_messages(run_id: str, uses: Iterable[ToolUse]) -> list[Message]:
@@ -92,7 +92,7 @@ def make_call_chunk(message: Message) -> Message:
     """Make the piece of a message with calls that adds the last of them."""
     *before, call = message["tool_calls"]
     piece = tool_call_chunk(name=call["name"], args=dumps(call["args"]), id=call["id"], index=len(before))
-    return AIMessageChunk("", id=message["id"], tool_call_chunks=[piece]).model_dump()
+    return AIMessageChunk(content="", id=message["id"], tool_call_chunks=[piece]).model_dump()
 
 
 def name_question(run_id: str) -> str:
