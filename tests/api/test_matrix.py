@@ -150,7 +150,7 @@ ENDPOINTS: dict[str, Endpoint] = {
             }
         },
     ),
-    **{f"get /ollama{path}": Endpoint("ask") for path in ("", "/api/version", "/api/tags")},
+    **{f"get /ollama{path}": Endpoint("ask") for path in ("", "/api/version", "/api/tags", "/api/ps")},
     **{f"{method} /ollama/{{path:path}}": Endpoint("ask") for method in ("get", "post", "delete")},
     "post /ollama/api/show": Endpoint("ask", {"json": {"model": "fast"}}),
     "post /ollama/api/generate": Endpoint("ask", {"json": {"model": "fast", "prompt": LAWN, "stream": False}}),

@@ -4,7 +4,7 @@ The client keeps the conversation and sends all of it. An answer is a line of JS
 """
 
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal
@@ -21,7 +21,6 @@ from app.api.protocols import client_conversations
 from app.api.protocols.client_conversations import (
     MOST_MESSAGES,
     SIDES,
-    Asked,
     ClientModel,
     Told,
     answer_about_conversation,
@@ -44,6 +43,11 @@ TAG = ":latest"
 """Clients add it to a name without one, as Ollama does."""
 _DETAILS = {"family": "askgraph", "families": ["askgraph"], "format": "", "parameter_size": "", "parent_model": ""}
 _DESCRIBED = {"details": {**_DETAILS, "quantization_level": ""}, "modified_at": "1970-01-01T00:00:00Z"}
+
+
+def encode(line: dict[str, Any]) -> bytes:
+    """Encode a line."""
+    return orjson.dumps(line) + b"\n"
 
 
 def refuse(status: int, message: str, code: str = "") -> JSONResponse:
@@ -102,6 +106,12 @@ async def list_tags(caller: CallerDep, modes: WorkspaceModesDep) -> dict[str, An
     return {"models": [{"name": name, "model": name, "size": 0, "digest": "", **_DESCRIBED} for name in names]}
 
 
+@router.get("/api/ps")
+async def list_loaded() -> dict[str, Any]:
+    """List the models that take memory: none."""
+    return {"models": []}
+
+
 @router.post("/api/show")
 async def show(body: AnswerRequest, modes: WorkspaceModesDep, scope: CallerScope) -> dict[str, Any]:
     """Describe a mode or an assistant as a model."""
@@ -115,79 +125,53 @@ async def show(body: AnswerRequest, modes: WorkspaceModesDep, scope: CallerScope
 @begins_run
 async def answer(body: AnswerRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    is_chat = request.url.path.endswith("chat")
+    is_chat, began = request.url.path.endswith("chat"), time.monotonic_ns()
+
+    def write(text: str, *, done: bool = False, **more: Any) -> dict[str, Any]:
+        said = {"message": {"role": "assistant", "content": text}} if is_chat else {"response": text}
+        return {"model": body.model, "created_at": datetime.now(UTC).isoformat(), **said, "done": done, **more}
+
+    def end(done: Done, text: str) -> dict[str, Any]:
+        tokens, took = count_tokens(done), time.monotonic_ns() - began
+        sources = list_sources(base_url, asked.run.workspace_id, done) if name != mode else ""
+        return write(
+            text + sources,
+            done=True,
+            done_reason=read_finish(done["degraded"], done["answered_by"]),
+            total_duration=took,
+            load_duration=0,
+            prompt_eval_duration=0,
+            eval_duration=took,
+            prompt_eval_count=tokens["prompt_tokens"],
+            eval_count=tokens["completion_tokens"],
+        )
+
+    def translate(told: Told) -> Iterator[bytes]:
+        if told.added:
+            yield encode(write(told.added))
+        if told.event["type"] == "done":
+            yield encode(end(told.event, ""))
+        elif told.event["type"] == "error":
+            yield encode({"error": told.event["message"]})
+
     refuse_form({"type": "json"} if body.format else None, None)
     asking = body.messages if is_chat else [Message(role="user", content=body.prompt, images=body.images)]
     if not asking[-1:] or not (asking[-1].content or asking[-1].images):
         # So a client has a model loaded.
-        return JSONResponse(_write(body.model, is_chat, "", done=True, done_reason="load"))
+        return JSONResponse(write("", done=True, done_reason="load"))
     if (told := answer_about_conversation(asking)) is not None:
-        return JSONResponse(_write(body.model, is_chat, told, done=True, done_reason="stop"))
-    name = body.model.removesuffix(TAG)
+        return JSONResponse(write(told, done=True, done_reason="stop"))
+    name, base_url = body.model.removesuffix(TAG), read_base_url(request)
+    mode = name.removesuffix(WITH_SOURCES)
     said = read_texts(message for message in asking if message.role in SIDES)
-    asked = await ask_last(request, conversations, said, name.removesuffix(WITH_SOURCES), None)
-    translation = Translation(body.model, is_chat, asked, read_base_url(request) if name.endswith(WITH_SOURCES) else "")
+    asked = await ask_last(request, conversations, said, mode, None)
     if body.stream:
-        silence = _encode(_write(body.model, is_chat, ""))
-        return respond_with_frames(translation.stream(), locate(asked.run), silence, "application/x-ndjson")
-    return await answer_whole(request, asked, asked.events, translation.describe, refuse)
+        stream = asked.stream((), translate)
+        return respond_with_frames(stream, locate(asked.run), encode(write("")), "application/x-ndjson")
+    return await answer_whole(request, asked, asked.events, lambda done: end(done, done["answer"]), refuse)
 
 
 @router.api_route("/{path:path}", methods=["GET", "POST", "DELETE"])
 async def refuse_rest(path: str) -> Response:
     """Refuse what Ollama has besides, such as fetching models."""
     return refuse(404, f"There is no {path[:200]!r} here; docs/clients.md lists what askgraph has of it.")
-
-
-def _write(model: str, is_chat: bool, text: str, *, done: bool = False, **more: Any) -> dict[str, Any]:
-    said = {"message": {"role": "assistant", "content": text}} if is_chat else {"response": text}
-    return {"model": model, "created_at": datetime.now(UTC).isoformat(), **said, "done": done, **more}
-
-
-def _encode(line: dict[str, Any]) -> bytes:
-    return orjson.dumps(line) + b"\n"
-
-
-class Translation:
-    """One answer in the protocol's lines."""
-
-    def __init__(self, model: str, is_chat: bool, asked: Asked, base_url: str) -> None:
-        """With a `base_url`, the text ends with its sources."""
-        self._model = model
-        self._is_chat = is_chat
-        self._asked = asked
-        self._base_url = base_url
-        self._began = time.monotonic_ns()
-
-    def stream(self) -> AsyncGenerator[bytes]:
-        """Yield the lines. Stops the run where the client leaves before the end."""
-
-        def translate(told: Told) -> Iterator[bytes]:
-            if told.added:
-                yield _encode(_write(self._model, self._is_chat, told.added))
-            if told.event["type"] == "done":
-                yield _encode(self._end(told.event, self._show_sources(told.event)))
-            elif told.event["type"] == "error":
-                yield _encode({"error": told.event["message"]})
-
-        return self._asked.stream((), translate)
-
-    def describe(self, done: Done) -> dict[str, Any]:
-        """Make the whole answer."""
-        return self._end(done, done["answer"] + self._show_sources(done))
-
-    def _show_sources(self, done: Done) -> str:
-        return list_sources(self._base_url, self._asked.run.workspace_id, done) if self._base_url else ""
-
-    def _end(self, done: Done, text: str) -> dict[str, Any]:
-        tokens, took = count_tokens(done), time.monotonic_ns() - self._began
-        told = {
-            "done_reason": read_finish(done["degraded"], done["answered_by"]),
-            "total_duration": took,
-            "load_duration": 0,
-            "prompt_eval_duration": 0,
-            "eval_duration": took,
-            "prompt_eval_count": tokens["prompt_tokens"],
-            "eval_count": tokens["completion_tokens"],
-        }
-        return _write(self._model, self._is_chat, text, done=True, **told)
