@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def services(module_services: Services) -> AsyncIterator[Services]:
     hosts = {
         "hosts": frozenset({"ask.example.com", "*.inner.example"}),
-        "origins": frozenset({"https://chat.example.com", "http://localhost:*"}),
+        "origins": frozenset({"https://chat.example.com/", "http://localhost:*", "http://[::1]:3000"}),
     }
     async with open_services(module_services.settings.model_copy(update=hosts)) as opened:
         yield opened
@@ -88,6 +88,7 @@ async def test_only_pages_of_the_service_may_write(client: httpx.AsyncClient) ->
         # These are named.
         ({"Sec-Fetch-Site": "cross-site", "Origin": "https://chat.example.com"}, False),
         ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"}, False),
+        ({"Origin": "http://[::1]:3000"}, False),
         ({"Origin": "null"}, True),
     ]
     for headers, refused in sent:

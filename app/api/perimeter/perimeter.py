@@ -7,7 +7,6 @@ the second by `Host`.
 
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -65,7 +64,8 @@ class Perimeter:
         cookie of ours: they are who their key says."""
         self._app = app
         self._hosts = {host.lower() for host in hosts}
-        self._origins = [origin.lower().rstrip("/") for origin in origins]
+        named = "|".join(re.escape(origin.rstrip("/")).replace(r"\*", ".*") for origin in origins)
+        self._origins = re.compile(named, re.IGNORECASE) if named else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -75,7 +75,7 @@ class Perimeter:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin", "")
         is_cross_origin = _is_cross_origin(headers, host)
-        is_named = is_cross_origin and any(fnmatchcase(origin.lower(), each) for each in self._origins)
+        is_named = is_cross_origin and self._origins is not None and self._origins.fullmatch(origin) is not None
         kept = [each for each in scope["headers"] if not (is_named and each[0] == b"cookie")]
         scope = {**scope, "path": _tidy(scope["path"]), "headers": kept}
 
