@@ -259,6 +259,12 @@ HABITS = (
         text=lambda text: f"assistant\n\n{text}assistant\n\nNobody is told this [1].user\n\nNor this [1].",
     ),
     Habit(
+        "headings-of-roles",
+        "signs of the template in the text, and what follows them",
+        "llama.cpp others",
+        text=lambda text: f"### Assistant: {text}\n\n### Human: Nobody is told this?\n### Assistant: It is [1].",
+    ),
+    Habit(
         "name-of-a-role",
         "signs of the template in the text, and what follows them",
         "llama.cpp others",

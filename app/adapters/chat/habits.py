@@ -230,7 +230,8 @@ class Habits:
         self.refused |= left_out
         self.taken |= used
         self.thinks = self.thinks or "temperature" in left_out
-        self.longest = max(self.longest, 0 if empty else len(str(sent["messages"])))
+        if not empty:
+            self.longest, self.crashed = max(self.longest, len(str(sent["messages"]))), 0
         self.broken, self.hopeless = 0, ""
 
     def note_calls(self, reply: Body) -> None:
@@ -291,10 +292,10 @@ class Habits:
         return fills
 
     def _blames_length(self, size: int) -> bool:
-        """Return True where a request failed that is longer than any that was answered, unless a longer one had failed
-        just before: then its length was not the reason."""
-        is_shorter, self.crashed = 0 < size < self.crashed, size
-        return not is_shorter and size > self.longest
+        """Return True where a request failed that is longer than any that was answered, unless one as long had failed
+        just before, and none was answered since: then its length was not the reason."""
+        is_no_longer, self.crashed = 0 < size <= self.crashed, size
+        return not is_no_longer and size > self.longest
 
     def find_room(self) -> bool:
         """Make more room for thoughts; False where there is no more."""

@@ -337,14 +337,15 @@ async def test_an_error_within_a_stream_is_what_its_status_says(
         assert len(server.requests) == count
 
 
-async def test_a_server_that_breaks_down_at_shorter_prompts_too_is_broken() -> None:
-    down = Habit("down", "", "", status=400, refuses=lambda body: "The model has crashed.")
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_server_that_breaks_down_at_shorter_prompts_too_is_broken(status: int) -> None:
+    down = Habit("down", "", "", status=status, refuses=lambda body: "The model has crashed.")
     async with PROVIDER.open(3, habit=down) as (server, _, model):
         with pytest.raises(ContextTooLong):
             await call(model, "stream", messages=[*MESSAGES, Message("user", "x" * 3000)])
-        with pytest.raises(ModelError, match="The model has crashed"):
+        with pytest.raises((ModelError, ModelUnavailable), match="The model has crashed"):
             await call(model, "stream")
-        assert len(server.requests) == 2
+        assert len(server.requests) == (2 if status == 400 else 4)
 
 
 async def test_a_window_that_thoughts_fill_is_named() -> None:
