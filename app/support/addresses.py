@@ -1,7 +1,7 @@
 """Addresses of other services."""
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 
@@ -13,6 +13,16 @@ def is_safe_address(address: str) -> bool:
     except ValueError:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
+
+
+def read_api_address(given: str | None, route: str) -> tuple[str | None, dict[str, str]]:
+    """Return the address of an API, also where the route is written out as a portal shows it, with what stands behind
+    its `?`: `…/deployments/NAME` and the version, of `…/deployments/NAME/chat/completions?api-version=…`."""
+    if not given:
+        return None, {}
+    parts = urlsplit(given)
+    path = parts.path.rstrip("/").removesuffix(route)
+    return parts._replace(path=path, query="", fragment="").geturl(), dict(parse_qsl(parts.query))
 
 
 def describe_address(form: str, address: str) -> str:

@@ -45,6 +45,7 @@ from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.chat.replies import ReplyReader, ServerError, ThoughtAloudError, read_stream, read_whole, sum_usage
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.sdk_errors import explain_silence, find_page, translate_silence
+from app.support.addresses import read_api_address
 from app.support.cancelling import end_tasks
 from domain.errors import (
     AskgraphError,
@@ -84,16 +85,6 @@ _STATUSES = {
 }
 
 
-def _read_address(given: str | None) -> tuple[str | None, dict[str, str]]:
-    """Return an address, also one as a portal shows it, with what stands behind its `?`: `…/deployments/NAME` and the
-    version, of `…/deployments/NAME/chat/completions?api-version=…`."""
-    if not given:
-        return None, {}
-    url = httpx2.URL(given)
-    path = url.path.rstrip("/").removesuffix("/chat/completions")
-    return str(url.copy_with(path=path, query=None)), dict(url.params)
-
-
 def _is_name(listed: str, name: str) -> bool:
     """Return True where a server may list the model of this name so: with its owner (`models/`, `docker.io/ai/`), or
     a tag or date behind it (`:latest`, `-20251001`)."""
@@ -119,7 +110,7 @@ class OpenAIChat(LangChainChat):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         # The base class retries, because it knows how long a user may wait; the SDK sleeps for up to two minutes.
-        base_url, query = _read_address(base_url)
+        base_url, query = read_api_address(base_url, "/chat/completions")
         self.server = openai.AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,

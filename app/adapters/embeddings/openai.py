@@ -28,6 +28,7 @@ from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.sdk_errors import find_words, translate
 from app.settings import Settings, reveal
+from app.support.addresses import read_api_address
 from domain.errors import ConfigurationError, EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
@@ -156,12 +157,15 @@ class OpenAIEmbedder:
         """True where the server's vectors have another dimension, which no waiting cures."""
         self._prices = prices
         self._circuit = Circuit(f"The embedding model {self.model}")
+        address, query = read_api_address(base_url, "/embeddings")
         self._server = openai.AsyncOpenAI(
             api_key=api_key or "none",
-            base_url=base_url,
+            base_url=address,
+            default_query=query,
             timeout=PASSAGE_SECONDS,
             max_retries=PASSAGE_RETRIES,
-            default_headers=headers,
+            # Azure takes a key there only, at addresses with a version.
+            default_headers={**(headers or {}), **({"api-key": api_key} if query and isinstance(api_key, str) else {})},
             http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT),
         )
         self._query, self._passage = _find_kinds(self.model)
@@ -248,6 +252,10 @@ class OpenAIEmbedder:
                     extra_body=kind.fields,
                 )
             except openai.APIStatusError as error:
+                if error.status_code in (404, 405) and server.base_url.path == "/":
+                    # Most servers answer below /v1, which is easily forgotten.
+                    self._server.base_url = server.base_url = server.base_url.copy_with(path="/v1/")
+                    continue
                 if self._learn(error, inputs, sent_dimensions=sends_dimensions):
                     continue
                 if error.status_code != 500 or not any(texts):

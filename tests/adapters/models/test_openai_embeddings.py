@@ -161,6 +161,15 @@ async def test_what_a_call_costs_is_recorded_once(model: OpenAIEmbedder) -> None
     assert usage.input_tokens > 0
 
 
+@pytest.mark.parametrize("below", ["", "/v1/", "/v1/embeddings?api-version=2024"])
+async def test_an_address_that_is_not_written_to_its_end_is_completed(server: EmbeddingsServer, below: str) -> None:
+    address = server.base_url.removesuffix("/v1") + below
+    model = OpenAIEmbedder("openai:text-embedding-3-small", api_key="key", base_url=address, prices=read_prices())
+    assert await model.check() is None
+    assert (await model.embed_passages([PARIS])).shape == (1, 1536)
+    await model.aclose()
+
+
 async def test_a_rate_limit_is_waited_for(model: OpenAIEmbedder, server: EmbeddingsServer) -> None:
     server.behaviour.faults = ["rate_limit", "rate_limit", "server_error"]
     assert (await model.embed_passages([PARIS])).shape == (1, 1536)
