@@ -264,10 +264,8 @@ class OpenAIChat(LangChainChat):
             return f"The address of the language model {self.name} redirects to {there}, where it is not{quote(error)}."
         if error.status_code == 405:
             return f"The address of the language model {self.name} takes no questions{quote(error)}. {_ADDRESS}"
-        if said := quote(error):
-            otherwise = f"Unless that says why, check its name. {_ADDRESS}"
-            return f"There is no language model {self.name} for this account and address{said}. {otherwise}"
-        return f"There is no language model {self.name} at this address. Check its name. {_ADDRESS}"
+        absent = f"There is no language model {self.name} for this account and address{quote(error)}."
+        return f"{absent} Check its name. {_ADDRESS}"
 
 
 def _name_time(seconds: float) -> str:
