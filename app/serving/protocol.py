@@ -5,6 +5,7 @@ heads that are too large are refused with 414 and 431.
 """
 
 import json
+import re
 from asyncio import TimerHandle, Transport
 from http import HTTPStatus
 from typing import Any
@@ -29,6 +30,8 @@ MAX_HEAD = 65_536
 """Largest head in bytes: address and headers."""
 
 
+_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+"""A header with which Java's clients ask for HTTP/2. The parser would take the body for one of another protocol."""
 _INVALID = (400, "invalid_request", "This is not a valid HTTP request.")
 _ADDRESS_TOO_LONG = (414, "address_too_long", f"The address may have {MAX_ADDRESS:,} bytes.")
 _HEAD_TOO_LARGE = (431, "head_too_large", f"Address and headers may have {MAX_HEAD:,} bytes.")
@@ -67,6 +70,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse what has come, and wait for what is missing."""
         if self._refused:
             return
+        if not self._in_body:
+            head, end, rest = data.partition(b"\r\n\r\n")
+            data = _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest
         super().data_received(data)
         if self._in_body:
             self._body_size += len(data)

@@ -176,3 +176,13 @@ async def test_a_head_that_is_too_large_is_refused_with_a_reason(port: int, head
 async def test_many_requests_share_a_connection(port: int) -> None:
     answer = await read_to_end(port, GET, GET + GET, GET, pause=0.05)
     assert answer.count(b"200 OK") == 4
+
+
+@pytest.mark.parametrize("cut", [10, 60, 140])
+async def test_a_client_that_asks_for_another_protocol_is_answered_in_ours(port: int, cut: int) -> None:
+    # As those of Java do. The last cut parts head and body.
+    asking = "Connection: close, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAM"
+    head = f"POST / HTTP/1.1\r\nHost: localhost\r\n{asking}\r\nContent-Length: 27\r\n\r\n".encode()
+    sent = head + b"a body with\r\nupgrade: things"[:27]
+    answered = await read_to_end(port, sent[:cut], sent[cut:], pause=0.05)
+    assert (answered.split(b"\r\n")[0], answered[-8:]) == (b"HTTP/1.1 200 OK", b"27 bytes")
