@@ -43,7 +43,8 @@ class Behaviour(faults.Behaviour):
     longest_input: int | None = None
     """Characters; a longer text is 400."""
     fails_at: str = ""
-    """What fails (500) in a text, as some models do."""
+    """What fails in a text, as some models do."""
+    fails_with: int = 500
     seconds: float = 0.0
     """Before a reply."""
 
@@ -104,7 +105,7 @@ class EmbeddingsServer(faults.ModelServer):
             problem = f"List should have at most {self.behaviour.most_inputs} items after validation"
             return JSONResponse({"detail": [{"loc": ["body", "input"], "msg": problem}]}, 422)
         if self.behaviour.fails_at and any(self.behaviour.fails_at in text for text in texts):
-            return refuse(500, "failed to encode response: json: unsupported value: NaN")
+            return refuse(self.behaviour.fails_with, "failed to encode response: json: unsupported value: NaN")
         longest = self.behaviour.longest_input
         if longest is not None and any(len(text) > longest for text in texts):
             return JSONResponse(

@@ -65,9 +65,13 @@ _KEYS = "ASKGRAPH_EMBEDDINGS_API_KEY, or OPENAI_API_KEY"
 _KINDS_PATH = Path(__file__).with_name("kinds.toml")
 _SPEC = re.compile(r"openai:(?P<model>\S+?)(?:@(?P<dimension>\d+))?")
 _DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
+_FORMAT_REFUSED = re.compile(r"encoding.?format|base64", re.IGNORECASE)
+_OF_A_TEXT = (400, 413, 422, 500)
+"""Statuses with which a server refuses a text, or fails at it."""
 _TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array|at most \d+ (item|string)", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"context.?(length|size|window)|(input|sequence).?length|too (large|long)|than \d+ tokens|tokens.{0,30}exceed",
+    r"context.?(length|size|window)|(input|sequence).?length|too (large|long)|than \d+ tokens|tokens.{0,30}exceed"
+    r"|max.?(seq|model|input)",
     re.IGNORECASE,
 )
 _UNUSABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
@@ -170,6 +174,7 @@ class OpenAIEmbedder:
         )
         self._query, self._passage = _find_kinds(self.model)
         self._sends_dimensions = dimension != native
+        self._sends_format = True
         self._texts = REQUEST_TEXTS
         self._characters: int | None = None
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -237,10 +242,11 @@ class OpenAIEmbedder:
         self, server: openai.AsyncOpenAI, texts: Sequence[str], kind: _Kind, sink: UsageSink | None
     ) -> Vector:
         """Request the vectors of the texts: in one request, or in several if the server accepts fewer texts at once, or
-        fails at one of them, which then has the vector of an empty text."""
+        fails at one of them or refuses it, which is then cut, and at last has the vector of an empty text."""
+        limit: int | None = None
         while len(texts) <= self._texts:
             # A lone surrogate cannot be sent, and an empty text is refused.
-            inputs = [kind.prefix + (replace_surrogates(text)[: self._characters] or " ") for text in texts]
+            inputs = [kind.prefix + (replace_surrogates(text)[: limit or self._characters] or " ") for text in texts]
             sends_dimensions = self._sends_dimensions
             try:
                 reply = await server.embeddings.create(
@@ -248,7 +254,7 @@ class OpenAIEmbedder:
                     input=inputs,
                     dimensions=self.dimension if sends_dimensions else openai.omit,
                     # Without this the SDK creates a Python list for every vector.
-                    encoding_format="base64",
+                    encoding_format="base64" if self._sends_format else openai.omit,
                     extra_body=kind.fields,
                 )
             except openai.APIStatusError as error:
@@ -258,12 +264,16 @@ class OpenAIEmbedder:
                     continue
                 if self._learn(error, inputs, sent_dimensions=sends_dimensions):
                     continue
-                if error.status_code != 500 or not any(texts):
+                if error.status_code not in _OF_A_TEXT or not any(texts):
                     raise
                 # One text may be what it fails at. All attempts were made for it: the parts need no more.
                 server = server.with_options(max_retries=0)
                 if len(texts) > 1:
                     break
+                if error.status_code != 500 and len(inputs[0]) > _SHORTEST:
+                    # It may be too long in words that nobody knows.
+                    limit = len(inputs[0]) // 2
+                    continue
                 vector = await self._request(server, [""], kind, sink)
                 logger.warning("%s fails at a passage, which is found by words only: %s", self.name, texts[0][:80])
                 return vector
@@ -276,9 +286,12 @@ class OpenAIEmbedder:
 
     def _learn(self, error: openai.APIStatusError, inputs: Sequence[str], *, sent_dimensions: bool) -> bool:
         """Learn from a refusal. Returns True if the request can be changed so that the server may accept it."""
-        if error.status_code not in (400, 413, 422, 500):
+        if error.status_code not in _OF_A_TEXT:
             return False
         said = find_words(error.body)
+        if self._sends_format and _FORMAT_REFUSED.search(said):
+            self._sends_format = False
+            return True
         if sent_dimensions and error.status_code != 500 and _DIMENSIONS_REFUSED.search(said):
             self._sends_dimensions = False
             return True

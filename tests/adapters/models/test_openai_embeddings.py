@@ -142,12 +142,14 @@ async def test_a_server_that_takes_few_texts_and_short_ones(model: OpenAIEmbedde
     assert len(server.requests) - asked == 3, "what the server takes is remembered"
 
 
+@pytest.mark.parametrize("status", [500, 400])
 async def test_a_text_that_the_model_fails_at_keeps_no_other_waiting(
-    model: OpenAIEmbedder, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
+    model: OpenAIEmbedder, server: EmbeddingsServer, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.behaviour.fails_at = "NaN"
-    vectors = await model.embed_passages([PARIS, BREAD, "NaN in it", PARIS, BREAD])
-    np.testing.assert_allclose(vectors[[0, 1]], vectors[[3, 4]], atol=1e-4)
+    server.behaviour.fails_at, server.behaviour.fails_with = "NaN", status
+    vectors = await model.embed_passages([PARIS, BREAD, "NaN in it", PARIS, f"{BREAD} {'bread ' * 100} NaN"])
+    np.testing.assert_allclose(vectors[0], vectors[3], atol=1e-4)
+    assert (vectors[1] @ vectors[4] > 0.5) == (status == 400), "what is refused is cut"
     assert "NaN in it" in caplog.text
 
 
