@@ -310,11 +310,10 @@ def is_secure(request: HTTPConnection) -> bool:
 
 
 def read_credential(request: HTTPConnection) -> str | None:
-    """Return what `Authorization: Bearer`, `X-API-Key` or the page's cookie holds, in this order; None where none
-    does."""
+    """Return what `Authorization`, as a bearer's or alone, `X-API-Key`, `Api-Key` or the page's cookie holds, in this
+    order; None where none does."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    credential = token.strip() if scheme.lower() == "bearer" else ""
-    credential = (
-        credential or request.headers.get("x-api-key", "").strip() or request.cookies.get(name_cookie(request), "")
-    )
+    credential = token.strip() if scheme.lower() == "bearer" else "" if token else scheme
+    others = (request.headers.get(name, "").strip() for name in ("x-api-key", "api-key"))
+    credential = credential or next(filter(None, others), "") or request.cookies.get(name_cookie(request), "")
     return credential[:MOST_CHARACTERS] or None

@@ -13,6 +13,7 @@ from app.access import authentication, refusals
 from app.access.authentication import Authenticator
 from app.access.keys import make_key
 from app.api.perimeter.json_bodies import JsonRoute
+from app.api.protocols import mcp
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.serving.server import run_server
 from app.settings import Settings
@@ -55,6 +56,7 @@ def test_every_route_but_those_of_health_and_signing_in_needs_a_caller() -> None
         for method in route.methods or ()
     }
     signing_in = {"/api/session", "/api/session/sign-in", "/api/session/callback"}
+    signing_in |= {route.path for route in mcp.signing_in.routes if isinstance(route, APIRoute)}
     assert {path for path, _ in free} == {"/healthz", "/readyz", *signing_in}
     assert {method for path, method in free if path == "/api/session"} == {"POST", "DELETE"}
 
@@ -94,7 +96,8 @@ async def test_from_the_first_key_on_every_request_needs_one(client: httpx.Async
         assert (await client.get(path)).status_code == 200
     assert (await client.get("/api/documents", headers=header)).status_code == 200
     token = header["Authorization"].removeprefix("Bearer ")
-    assert (await client.get("/api/documents", headers={"X-API-Key": token})).status_code == 200
+    for right in ({"X-API-Key": token}, {"Api-Key": token}, {"Authorization": token}):
+        assert (await client.get("/api/documents", headers=right)).status_code == 200
     for wrong in ({"X-API-Key": token[:-1]}, {"Authorization": "Bearer "}, {"Authorization": f"Basic {token}"}):
         assert (await client.get("/api/documents", headers=wrong)).status_code == 401
 
