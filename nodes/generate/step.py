@@ -382,7 +382,9 @@ async def _write_with_model(
         raise UnsupportedAnswer(_OVERRULED)
     if not begun:
         opening = ""
-        prose.feed(held)
+        # No source says the agreed sentence, whatever words it shares with one.
+        writer.write(held[:abstained])
+        prose.feed(held[abstained:])
     uncited = prose.finish()
     body = writer.text[len(opening) :]
     if not strip_markers(body).strip():

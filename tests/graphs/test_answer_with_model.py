@@ -240,6 +240,7 @@ async def test_an_abstention_that_names_nothing_near_is_quoted_instead_where_sou
     ("written", "finish"),
     [
         ("\n \n", "stop"), ("\n[1]\n", "stop"), ("Yes.", "stop"), ("How long is the warranty?", "stop"),
+        ('{"thoughts": {}, "answer": "It has 36 months [1]."}', "stop"),
         ("The warranty", "length"), ("Die Garantie ist für Kunden in Europa wichtig.", "stop"),
         ("Parcels up to 20 kg go by van [2]. They leave on Fridays [1, 3].", "stop"),
         ('<source number="1" title="Falke">\nThe Falke has a warranty of 36 months [1].\n</source>', "stop"),
