@@ -8,6 +8,7 @@ from domain.ports.judgement import Align
 from domain.profile import CitationStyle
 from domain.text.blocks import closes_fence, find_fence, find_item
 from domain.text.claims import is_statement, split_claims
+from domain.text.hyperlinks import REMOVED
 from domain.text.languages import Language
 from domain.text.markers import find_markers, render_marker, strip_markers
 from domain.text.sentences import split_paragraph
@@ -99,7 +100,7 @@ class Attribution:
         is_header = is_row(sentence) and (is_rule(sentence) or not self._in_table)
         self._in_table = is_row(sentence) and (is_rule(sentence) or self._in_table)
         said = strip_markers(sentence)[find_item(sentence) :].strip()
-        if self._fence or is_header or len(sentence) > _LONGEST or not is_statement(said):
+        if self._fence or is_header or len(sentence) > _LONGEST or not is_statement(said.replace(REMOVED, "")):
             return sentence
         own = {number for marker in find_markers(sentence, self._ids) for number in marker.numbers}
         scores = self._align(said)

@@ -77,7 +77,7 @@ def test_items_and_rows_are_marked_each_and_a_header_is_not() -> None:
         ("Water damage is covered.", ["Water damage is covered."]),
         ("The Basic plan costs 9 euros in Oslo.", ["The Basic plan costs 9 euros in Oslo."]),
         ("The moon is far. The warranty lasts three years [1].", []),
-        ("The sources do not say who sells it.", []),
+        ("The sources do not say who sells it. See\n- https://falke.example/shop", []),
     ],
 )
 def test_what_no_source_says_is_told_and_gets_no_marker(written: str, unsaid: list[str]) -> None:
