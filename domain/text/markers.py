@@ -301,11 +301,14 @@ class _Scanner:
         named = _NAMED.fullmatch(content) if self._names else None
         if not named or (opening == "(" and not named["word"] and not _FILE_NAME.search(named["name"])):
             return None
-        return self._names.get(named["name"].casefold())
+        name = named["name"].casefold()
+        # A page or section may stand behind it.
+        return self._names.get(name) or self._names.get(name.rpartition(",")[0].rstrip())
 
     def _may_become_name(self, content: str) -> bool:
         named = _NAMED.fullmatch(content) if self._names else None
-        return bool(named) and any(name.startswith(named["name"].casefold()) for name in self._names if named)
+        given = named["name"].casefold() if named else ""
+        return bool(named) and any(name.startswith(given) or given.startswith(f"{name},") for name in self._names)
 
 
 def _may_become_marker(content: str, opening: str) -> bool:

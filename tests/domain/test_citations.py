@@ -99,6 +99,7 @@ OTHERS = [
     "<sup>[2]</sup>",
     "[bb.md]",
     "(Source: The b)",
+    "[The b, p. 3]",
     "[src-2]",
     "[doc2]",
     "[[2]]",
