@@ -35,6 +35,7 @@ from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, T
 from domain.text.claims import read_documents, split_claims
 from domain.text.languages import detect_language, is_in_other_language
 from domain.text.markers import render_marker, strip_markers
+from domain.text.question import split_carried
 from domain.text.terms import content_words
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
@@ -393,7 +394,7 @@ async def _write_with_model(
         if is_overruled:
             raise UnsupportedAnswer(_OVERRULED)
         abstained = len(writer.text)
-    if not abstained and _recites(body, sources):
+    if not abstained and _recites(body, state["standalone_question"], sources):
         raise UnsupportedAnswer(_RECITED)
     if _is_data(body) and "json" not in state["question"].lower() and not knobs.system_instructions:
         raise UnsupportedAnswer(_DATA)
@@ -466,9 +467,13 @@ def _strays(text: str, state: GenerateInput) -> bool:
     return strange and detect_language(said) == detect_language(held)
 
 
-def _recites(text: str, sources: Sequence[Source]) -> bool:
-    """Return True for a text that is written as a source, or has a sentence of the prompt that no source has."""
+def _recites(text: str, question: str, sources: Sequence[Source]) -> bool:
+    """Return True for a text that is written as a source, or has a sentence of the prompt that no source has, or the
+    question as only the prompt has it: with words that were carried over."""
     said = " ".join(strip_markers(text).split())
+    typed, carried = split_carried(question)
+    if carried and f"{typed} ({carried.split()[0]}" in said:
+        return True
     recited = [sentence for sentence in _INSTRUCTIONS if sentence in said]
     held = " ".join(" ".join(source["text"] for source in sources).split()) if recited else ""
     return _SOURCE_TAG.match(text) is not None or any(sentence not in held for sentence in recited)

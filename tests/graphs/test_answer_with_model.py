@@ -262,6 +262,19 @@ async def test_an_answer_that_says_nothing_of_the_sources_is_none(
     assert done["warnings"]
 
 
+async def test_an_answer_that_repeats_the_words_carried_over_is_none(settings: Settings) -> None:
+    async def repeat(body: Any) -> AsyncIterator[bytes]:
+        yield event_of({"content": f"{body['messages'][-1]['content'].rpartition('Question: ')[2]} 36 [1]."})
+        yield event_of({}, "stop")
+
+    async with serve(settings) as (services, server):
+        first, _ = await ask_for_events(services)
+        server.behaviour.send = repeat
+        done, _ = await ask_for_events(services, "And by whom are its claims handled?", thread_id=first["thread_id"])
+    assert done["degraded"][-1]["code"] == "unsupported_answer"
+    assert "Petra Lindqvist" in done["answer"]
+
+
 async def test_an_answer_that_breaks_off_within_a_sentence_is_cut(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.replies = ["The warranty lasts 36 months [1]. It"]

@@ -84,4 +84,7 @@ def _print_trial(trial: Trial) -> None:
         mark = "[red]![/red]" if attempt.problem else "[green]✓[/green]"
         out.print(f"{mark} {does:<16} {attempt.seconds:.1f} s {escape(attempt.problem or '')}".rstrip())
     if trial.writes.problem is None and not trial.cites:
-        out.print("! It named no source: askgraph looks for the sources of its statements.")
+        out.print(
+            "! It named no source: askgraph looks for the sources of its statements. Answers of such models were as "
+            "often useful as quotes without one."
+        )
