@@ -180,12 +180,11 @@ def drop_same(units: Sequence[Unit], shares: Vector, passage: Passage) -> Vector
     document = units[passage.first].source["document_id"]
     dropped = shares.copy()
     for place, unit in enumerate(units):
-        terms = find_terms(unit.text)
-        is_other = not passage.first <= place <= passage.last
-        if (is_other and unit.whole in wholes) or (
-            unit.source["document_id"] != document
-            and any(len(terms & each) >= _SAME * max(len(terms | each), 1) for each in said)
-        ):
+        is_same = unit.whole in wholes and not passage.first <= place <= passage.last
+        if not is_same and unit.source["document_id"] != document:
+            terms = find_terms(unit.text)
+            is_same = any(len(terms & each) >= _SAME * max(len(terms | each), 1) for each in said)
+        if is_same:
             dropped[place] = 0
     return dropped
 
