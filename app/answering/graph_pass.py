@@ -14,7 +14,6 @@ from app.history.thread_states import ThreadStates, configure_run, trace_id
 from domain.errors import AskgraphError, EmbedderUnavailable, InputError, NotOnTape
 from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
-from domain.runs import NEW_THREAD
 from domain.state import TurnInput, blank_question, merge_state
 from nodes.context import Context
 
@@ -62,8 +61,7 @@ class GraphPass:
         """
         # LangGraph's first values are the input merged into the state of the thread's last turn, which is not ours.
         is_ours = graph_input is None
-        config = configure_run(self.thread_id, self._turn, attempt=self._attempt)
-        config["configurable"] |= {NEW_THREAD: True} if self._begins_thread else {}
+        config = configure_run(self.thread_id, self._turn, attempt=self._attempt, begins_thread=self._begins_thread)
         try:
             with self._states.translating_errors():
                 stream = self._states.graph.astream(

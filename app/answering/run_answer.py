@@ -130,7 +130,7 @@ class RunAnswer:
                 self.send(event)
             # In the thread, so that a follow-up can refer to it.
             state = adopt(turn, self.turns, done)
-            await self.write_state(state, cached="true")
+            await self.write_state(state, begins_thread=self._has_no_states, cached="true")
             return done, state
         ended, state = await self._run_graph(turn, self.make_blank())
         if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
@@ -180,10 +180,12 @@ class RunAnswer:
         """Make the state in which a run begins."""
         return merge_state(self.request.turn, {**blank_question(), "turns": self.turns})
 
-    async def write_state(self, state: AnswerState, **metadata: str) -> None:
+    async def write_state(self, state: AnswerState, *, begins_thread: bool = False, **metadata: str) -> None:
         """Make `state` the thread's latest, under this attempt."""
         attempt = self._lease.attempt
-        await self._parts.states.write(self.request.thread_id, state, attempt=attempt, **metadata)
+        await self._parts.states.write(
+            self.request.thread_id, state, attempt=attempt, begins_thread=begins_thread, **metadata
+        )
 
     def trace_url(self) -> str | None:
         """Return the address of this attempt's trace."""
@@ -197,6 +199,11 @@ class RunAnswer:
     def _begins_thread(self) -> bool:
         """Return True where no earlier run or attempt can have saved a state."""
         return self.request.begins_thread and self._lease.attempt == 1
+
+    @property
+    def _has_no_states(self) -> bool:
+        """Return True until the graph begins, or a cached answer is written, in a thread that begins with it."""
+        return self._begins_thread and not self.request.history
 
     async def _read_state(self) -> StateSnapshot | None:
         """Read the thread's latest state; None where it has none yet."""
@@ -228,7 +235,7 @@ class RunAnswer:
             trace_url=parts.trace_url,
             control=self._control,
             attempt=self._lease.attempt,
-            begins_thread=self._begins_thread and not self.request.history,
+            begins_thread=self._has_no_states,
         )
         self._pass = graph_pass
         writes = context.models != Models()

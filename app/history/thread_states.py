@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
+from domain.runs import NEW_THREAD
 from domain.state import AnswerState
 from graphs.answer import FINAL_NODE, RECURSION_LIMIT, AnswerGraph
 
@@ -36,12 +37,14 @@ class ThreadStates:
         with self.translating_errors():
             return await self.graph.aget_state(locate_states(workspace_id, thread_id))
 
-    async def write(self, thread_id: str, state: AnswerState, *, attempt: int = 1, **metadata: str) -> None:
-        """Make `state`, which no node has produced, the thread's latest.
+    async def write(
+        self, thread_id: str, state: AnswerState, *, attempt: int = 1, begins_thread: bool = False, **metadata: str
+    ) -> None:
+        """Make `state`, which no node has produced, the thread's latest; with `begins_thread` its first.
 
         Raises `DatabaseUnavailable`.
         """
-        config = configure_run(thread_id, state, attempt=attempt, **metadata)
+        config = configure_run(thread_id, state, attempt=attempt, begins_thread=begins_thread, **metadata)
         with self.translating_errors():
             await self.graph.aupdate_state(config, cast("dict[str, object]", state), as_node=FINAL_NODE)
 
@@ -54,9 +57,12 @@ class ThreadStates:
             await self._flush(workspace_id, thread_id)
 
 
-def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:
+def configure_run(
+    thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, begins_thread: bool = False, **more: str
+) -> RunnableConfig:
     """Build the configuration of one attempt at a run. By the metadata, to which `more` is added, its traces and
-    checkpoints are found, and checkpoints of an attempt refused that a later one has replaced."""
+    checkpoints are found, and checkpoints of an attempt refused that a later one has replaced. `begins_thread` says
+    that the thread has no states, which need not be looked for."""
     workspace_id = turn["scope"]["workspace_id"]
     metadata = {
         "thread_id": thread_id,
@@ -67,7 +73,8 @@ def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, 
         **more,
     }
     return RunnableConfig(
-        configurable=locate_states(workspace_id, thread_id)["configurable"],
+        configurable=locate_states(workspace_id, thread_id)["configurable"]
+        | ({NEW_THREAD: True} if begins_thread else {}),
         run_id=UUID(trace_id(turn["run_id"], attempt)),
         run_name="answer",
         metadata=metadata,

@@ -73,6 +73,9 @@ _ACCEPT: LiteralString = f"""
     RETURNING accepted_runs.state
 """
 
+# Of a thread that nobody else knows yet there is nothing to see.
+_BEGIN: LiteralString = f"WITH claimed AS ({_CLAIM}) {_ACCEPT}"
+
 _TAKE: LiteralString = f"""
     WITH next AS (
         SELECT workspace_id, run_id FROM accepted_runs AS run
@@ -269,26 +272,25 @@ class PostgresRunQueue:
 
     async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
         self._pulse.begin()
+        values: dict[str, Any] = {
+            "run_id": request.run_id,
+            "thread_id": request.thread_id,
+            "asked": "" if request.forked_from is not None else request.turn["question"],
+            "groups": request.turn["scope"].get("groups"),
+            "caller": request.caller,
+            "request": write_json({field.name: getattr(request, field.name) for field in fields(request)}),
+            "lease": leases.LEASE,
+            "wait": wait,
+            "most_waiting": MOST_WAITING,
+        }
+        begins = request.begins_thread
         async with (
-            open_session(self._pool, request.workspace_id, transaction=True) as session,
+            open_session(self._pool, request.workspace_id, transaction=not begins) as session,
             asyncio.timeout(QUERY_SECONDS),
         ):
-            await session.execute(
-                _CLAIM,
-                thread_id=request.thread_id,
-                asked="" if request.forked_from is not None else request.turn["question"],
-                groups=request.turn["scope"].get("groups"),
-                caller=request.caller,
-            )
-            row = await session.fetch_one(
-                _ACCEPT,
-                run_id=request.run_id,
-                thread_id=request.thread_id,
-                request=write_json({field.name: getattr(request, field.name) for field in fields(request)}),
-                lease=leases.LEASE,
-                wait=wait,
-                most_waiting=MOST_WAITING,
-            )
+            if not begins:
+                await session.execute(_CLAIM, **values)
+            row = await session.fetch_one(_BEGIN if begins else _ACCEPT, **values)
             if row is None:
                 # The thread stays as it was.
                 raise ThreadBusy(f"{MOST_WAITING} questions of this conversation are waiting." if wait else None)
