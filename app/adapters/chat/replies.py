@@ -59,7 +59,7 @@ _MARK = re.compile(
 )
 _UNFINISHED = re.compile(
     r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,44}|</?｜[^<>]{0,80}|<\|start\|>[a-z]{0,8}"
-    r"|(?:</s>\s*)?\[/?(?:T?H?I?N?K?|I?N?S?T?)|◁/?\w{0,5}|#{1,3} ?[A-Z]?[a-z]{0,11}|"
+    r"|(?:</s>\s*)?\[/?(?:T?H?I?N?K?|I?N?S?T?)|◁/?\w{0,5}|#{1,2}|### ?[A-Z]?[a-z]{0,11}|"
     + "|".join(role[:end] for role in ("assistant", "user", "model") for end in range(len(role), 0, -1))
     + r")\Z"
 )
