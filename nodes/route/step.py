@@ -134,6 +134,8 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     routing: Routing | None = None
     query: str | None = None
     reason = "the language model said so"
+    # What functions of servers outside cover, such as the weather, nobody knows here.
+    has_functions, may_call = bool(profile_of(update).functions.names), "a function may answer it"
     if (model := context.models.small) is not None and (turns or not routed.sure or is_complex(question)):
         routing = await ask_or_none(
             model,
@@ -147,7 +149,10 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         kind, reason, update["subject"] = routed.route, routed.reason, routed.subject
         is_short = len(set(analyse(question))) < _FEWEST_TERMS and len(question.split()) > 1
         by_name = is_short and not (kind == "out_of_scope" and routed.asks)
-        if (kind == "out_of_scope" or routed.asks) and await _is_covered(question, update, context, by_name=by_name):
+        is_doubtful = kind == "out_of_scope" or routed.asks
+        if is_doubtful and has_functions:
+            kind, reason = "needs_retrieval", may_call
+        elif is_doubtful and await _is_covered(question, update, context, by_name=by_name):
             kind, reason = "needs_retrieval", "the documents have its words"
         elif update["subject"] and not await _is_covered(update["subject"], update, context, by_name=True):
             # An overview would be of a document that happens to have the word. The search may correct its spelling.
@@ -164,6 +169,8 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         if routed.sure and routed.route == "needs_retrieval" != routing.route and not turns:
             # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
             update["route"], reason = "needs_retrieval", "it asks for what documents may hold"
+        elif has_functions and routing.route == "out_of_scope":
+            update["route"], reason = "needs_retrieval", may_call
 
     if routing is not None and update["route"] == "needs_retrieval":
         most = profile_of(update).retrieval.queries
@@ -251,7 +258,7 @@ async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> 
 STEP = Step(
     run=route,
     label="Reading the question",
-    knobs=frozenset({"name", "language", "retrieval.queries"}),
+    knobs=frozenset({"name", "language", "retrieval.queries", "functions.names"}),
     prompts=[PROMPT],
     asks="small",
     retry=True,

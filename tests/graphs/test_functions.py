@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from domain.history.lineage import ReadDocuments, find_lineage
 from domain.profile import FunctionKnobs, Profile
 from domain.state import AnswerState
 from nodes.use_tool.functions import make_function_tools
-from tests.asking import ask_for_events, read_state, with_models
+from tests.asking import ask_for_events, read_state, routing, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.mcp import TOKEN, OnCall, serve_on_call
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -108,6 +108,26 @@ async def test_what_a_function_returns_is_a_source_from_outside(settings: Settin
     assert [name for name, _ in outside.on_call.calls] == ["who_is_on_call"] * 2
     # A mode that names no function offers and calls none.
     assert "4711" not in plain["answer"]
+
+
+async def test_what_only_a_function_may_know_is_neither_declined_nor_small_talk(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with serve(settings, tmp_path) as outside:
+        chat = outside.services.models.chat
+        local = replace(outside.services, models=replace(outside.services.models, chat=replace(chat, small=None)))
+        for services, question, said in (
+            (outside.services, "Who is on call today?", [routing(route="out_of_scope")]),
+            (local, "Who is on call today?", []),
+            (local, "Who is on call now?", []),
+            (local, "Call the engineer on call", []),
+        ):
+            outside.model.behaviour.replies = [*said, "TOOLS: ask who is on call"]
+            outside.model.behaviour.tool_calls = [[CALL]]
+            done, _ = await ask_for_events(services, question, mode="outside")
+            assert "extension 4711" in done["answer"], question
+        greeted, _ = await ask_for_events(local, "Hello!", mode="outside")
+    assert greeted["outcome"] == "conversed"
 
 
 async def test_a_replay_on_tape_needs_no_server(settings: Settings, tmp_path: Path) -> None:
