@@ -122,6 +122,10 @@ class FollowUpRewriter(Protocol):
     def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
         """Return the choice that the question picks, by its number or its words. None where it picks none."""
 
+    def accept(self, question: str, turns: Sequence[Turn], language: Language) -> str:
+        """Return the sentence with which the last answer offers what the question says yes to; empty: it does not."""
+        ...
+
 
 class AnswerFinder(Protocol):
     """Finds the passages of the sources that answer a question."""

@@ -157,9 +157,11 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         elif update["subject"] and not await _is_covered(update["subject"], update, context, by_name=True):
             # An overview would be of a document that happens to have the word. The search may correct its spelling.
             kind, reason, update["subject"] = "needs_retrieval", "no document or section has this name", ""
+        if offer := context.judges.rewriter.accept(question, turns, update["language"]):
+            kind, reason, update["subject"] = "needs_retrieval", "it accepts what the last answer offers", ""
         standalone = question
         if kind == "needs_retrieval":
-            rewrite = await context.judges.rewriter.rewrite(question, turns)
+            rewrite = await context.judges.rewriter.rewrite(offer or question, turns)
             standalone, query = rewrite.standalone, rewrite.query
             update["unclear"] = rewrite.unclear
             update["queries"] = [*rewrite.queries[: profile_of(update).retrieval.queries]]

@@ -118,6 +118,16 @@ async def test_the_model_makes_follow_ups_stand_alone(settings: Settings) -> Non
     assert "Falke" in asked[-1]["content"].rpartition("Question:")[2]
 
 
+async def test_yes_asks_for_what_the_model_offers(settings: Settings) -> None:
+    offer = "Would you like to know who handles the claims?"
+    async with serve(settings, replies=[f"The warranty is 36 months [1]. {offer}"]) as (services, _):
+        local = replace(services, models=replace(services.models, chat=replace(services.models.chat, small=None)))
+        first, _ = await ask_for_events(local)
+        done, _ = await ask_for_events(local, "Yes, please.", thread_id=first["thread_id"])
+    assert done["standalone_question"] == offer
+    assert "Petra Lindqvist" in done["answer"]
+
+
 @pytest.mark.parametrize("kind", ["conversational", "out_of_scope"])
 async def test_a_question_for_the_documents_is_searched_whatever_the_model_takes_it_for(
     settings: Settings, kind: str

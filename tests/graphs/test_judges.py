@@ -48,6 +48,9 @@ class Literalist:
     def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
         return None
 
+    def accept(self, question: str, turns: Sequence[Turn], language: Language) -> str:
+        return ""
+
     async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
         return Rewrite("How long does the battery of the Amsel last?", "battery Amsel")
 

@@ -11,19 +11,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from domain.errors import EmbedderUnavailable
-from domain.outcome import Choice, Framing, find_claimed
+from domain.outcome import ANSWERS, Choice, Framing, find_claimed
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Rewrite
 from domain.state import Turn
 from domain.text.claims import MOST_CHARACTERS
-from domain.text.languages import detect_language
+from domain.text.languages import Language, detect_language
 from domain.text.markers import strip_markers
-from domain.text.question import add_carried, split_carried
+from domain.text.question import LONGEST_QUERY, add_carried, split_carried
+from domain.text.sentences import split_sentences
 from domain.text.tables import is_rule
 from domain.text.terms import analyse, content_words
 from nodes.reading.phrases import match_whole, read_phrases
 from nodes.reading.questions import OWN_WORDS, read_parts
 from nodes.route.local.carrying import WORD, rank_words
+from nodes.route.local.routing import strip_courtesies
 
 CONTEXT_WORDS = 6
 """Words added from the conversation; more would drown the question. Of those that people add, the learned choice holds
@@ -97,6 +99,21 @@ class LocalRewriter:
         if best and shared.count(best) == 1 and best >= len(words) / 2:
             return choices[shared.index(best)]
         return None
+
+    def accept(self, question: str, turns: Sequence[Turn], language: Language) -> str:
+        if not turns or turns[-1]["outcome"] not in ANSWERS or "?" in question:
+            return ""
+        start, end = find_claimed(turns[-1]["answer"], turns[-1].get("framing") or Framing(opening=0, closing=0))
+        said = strip_markers(turns[-1]["answer"][start:end][-LONGEST_QUERY:]).strip("*_ \n")
+        rest = strip_courtesies(question)
+        for each in dict.fromkeys((language, "en")) if said.endswith("?") else ():
+            talk, replies = read_phrases(each, "talk"), read_phrases(each, "talk", "replies")
+            adds = content_words(rest) and not read_phrases(each, "followup")["requests"].search(rest)
+            # "Okay, thanks" ends it, and "Okay, why" asks about what was said.
+            is_other = adds or replies["thanks"].search(question) or talk["asks"].search(rest)
+            if replies["yes"].search(question) and not is_other:
+                return said[split_sentences(said)[-1][0] :].strip("*_ ")
+        return ""
 
 
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.outcome import Framing
+from domain.text.languages import Language
 from nodes.route.local.standalone import LocalRewriter, add_background, make_standalone
 from tests.sources import make_turn as turn
 
@@ -141,6 +142,31 @@ def test_nothing_is_carried_over_from_what_an_answer_says_of_itself() -> None:
     }
     assert make_standalone("Does it end?", [abstained]) == "Does it end? (long warranty)"
     assert make_standalone("Does it end?", [framed]) == "Does it end? (24 months long warranty)"
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "accepts"),
+    [
+        ("yes", "en", True),
+        ("Yes, please.", "en", True),
+        ("sure, go on", "en", True),
+        ("ok", "de", True),
+        ("Ja, gerne!", "de", True),
+        ("oui, s'il vous plaît", "fr", True),
+        ("Okay, thanks", "en", False),
+        ("ok, why", "en", False),
+        ("yes, in 2023", "en", False),
+        ("no", "en", False),
+    ],
+)
+def test_yes_accepts_what_the_last_answer_offers(
+    question: str, language: Language, accepts: bool, embedder: OnnxEmbedder
+) -> None:
+    offer = "Would you like to know more about carrying leave over?"
+    accept = LocalRewriter(embedder).accept
+    assert accept(question, [turn(answer=f"It is 28 days [1]. **{offer}**")], language) == (offer if accepts else "")
+    assert not accept(question, [turn(answer="Who pays? You do.")], language)
+    assert not accept(question, [turn(answer=offer) | {"outcome": "conversed"}], language)
 
 
 def test_only_the_beginning_of_a_long_answer_is_read() -> None:
