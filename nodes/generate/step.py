@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from langgraph.runtime import Runtime
@@ -65,6 +66,7 @@ from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, discard, f
 
 _EMPTY = "The language model wrote no word."
 _RECITED = "The language model repeated its instructions."
+_INVENTED = "The language model answered in words that no source has."
 _DATA = "The language model wrote data where words were asked for."
 _OVERRULED = "The language model found no answer in sources that probably hold one."
 
@@ -144,6 +146,9 @@ _ENDS = re.compile(r"[.!?…。！？|](?:\W|\Z)|\n")
 """The end of a sentence, an item or a row."""
 _STRANGE = 6
 """Words by which a text is known that has nothing of its sources. Chosen: right answers in other words are shorter."""
+_FOREIGN = 3
+"""Words of a text from which it is known that most are none of its sources'. Of 39 answers of a strong model in the
+language of the sources one was such, which had computed; of 60 short ones over one sentence each every sixth."""
 
 _SURE, _PARTLY = 0.8, 0.6
 """Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
@@ -246,7 +251,7 @@ async def generate(
     # Verification withdraws an uncited answer; the answerer that then takes over needs grade's confidence.
     stands = result.outcome in ANSWERS and (bool(writer.citations) or profile.verify)
     confidence = state["confidence"] if stands else 0.0
-    if stands and judges and result.cites_itself and not state["outline"]:
+    if stands and judges and result.is_trusted and not state["outline"]:
         least = _PARTLY if state["lacks"] != "nothing" else _SURE
         confidence = round(least + (1 - least) * confidence, 4)
     return GenerateUpdate(
@@ -271,8 +276,8 @@ class _Result(NamedTuple):
     outcome: Outcome
     reasons: list[Reason]
     framing: Framing
-    cites_itself: bool = True
-    """False for a model whose statements askgraph had to cite."""
+    is_trusted: bool = True
+    """False for a model whose statements askgraph had to cite, or that answers in words of its own."""
 
 
 def _admit_lost(shown: int, lost: int, ledger: Ledger) -> None:
@@ -399,10 +404,14 @@ async def _write_with_model(
     if _is_data(body) and "json" not in state["question"].lower() and not knobs.system_instructions:
         raise UnsupportedAnswer(_DATA)
     full = [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]
+    # What is computed or listed, code, and what documents there are is not cited.
+    is_own = bool(list_results(state["work"], sources) or state["outline"]) or "```" in body
+    is_judged = bool(abstained) or is_own or profile.verify or state["level"] in ("high", "medium")
+    is_foreign = not is_judged and _is_foreign(body, state)
+    if is_foreign and state["level"] == "none":
+        raise UnsupportedAnswer(_INVENTED)
     if not abstained and state["level"] in ("high", "medium"):
         is_fragment = bool(full) and not _ENDS.search(body)
-        # What is computed or listed, code, and what documents there are is not cited.
-        is_own = bool(list_results(state["work"], sources) or state["outline"]) or "```" in body
         is_uncited = not (writer.citations or profile.verify or is_own)
         if is_uncited or is_fragment or _strays(body, state):
             raise UnsupportedAnswer()
@@ -444,7 +453,7 @@ async def _write_with_model(
     closing = wording.close(reasons)
     writer.write(closing)
     framing = Framing(opening=len(opening), closing=len(closing))
-    return _Result(judge_answer(reasons), reasons, framing, prose.cites_itself)
+    return _Result(judge_answer(reasons), reasons, framing, is_trusted=prose.cites_itself and not is_foreign)
 
 
 def _breaks_off(text: str, *, is_unsaid: bool) -> bool:
@@ -458,13 +467,31 @@ def _breaks_off(text: str, *, is_unsaid: bool) -> bool:
 def _strays(text: str, state: GenerateInput) -> bool:
     """Return True for a text in the sources' language of which neither they nor the question have a single word: a
     small model repeats an example of its prompt, or what it has learnt, and cites a source for it."""
-    said = strip_markers(text)
+    said, held = strip_markers(text), _spell(state["sources"])
     words = frozenset(content_words(said))
-    held = "\n".join(
-        part for source in state["sources"] for part in (source["title"], *source["heading_path"], source["text"])
-    )
     strange = len(words) >= _STRANGE and words.isdisjoint(content_words(f"{held}\n{state['standalone_question']}"))
     return strange and detect_language(said) == detect_language(held)
+
+
+def _spell(sources: Sequence[Source]) -> str:
+    parts = (
+        (source["title"], *source["heading_path"], source["text"], source.get("computed", "")) for source in sources
+    )
+    return "\n".join(chain.from_iterable(parts))
+
+
+def _is_foreign(text: str, state: GenerateInput) -> bool:
+    """Return True for a text in the sources' language most of whose words they do not have: a model says what it has
+    learnt or makes up, and cites a source for it. Figures may be computed, and of the documents as such no source
+    speaks."""
+    claims = [strip_markers(text[each.start : each.end]) for each in split_claims(text, [])]
+    of_documents = read_documents(state["language"])
+    said = "\n".join(each for each in claims if not of_documents.search(each))
+    words = {word for word in content_words(said) if not word[0].isdigit()}
+    held = _spell(state["sources"])
+    known = words.intersection(content_words(held))
+    is_told = len(words) >= _FOREIGN and detect_language(said) == detect_language(held)
+    return is_told and len(known) <= len(words) / 2
 
 
 def _recites(text: str, question: str, sources: Sequence[Source]) -> bool:

@@ -272,6 +272,15 @@ async def test_an_answer_that_says_nothing_of_the_sources_is_none(
     assert done["warnings"]
 
 
+async def test_an_answer_in_words_of_its_own_where_no_source_answers_is_none(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = ["Jonas Berger of Uppsala mends the Falke [1]."]
+        done, _ = await ask_for_events(services, "Who repairs the Falke in May?")
+    assert "Berger" not in done["answer"]
+    assert done["abstained"]
+    assert [each["code"] for each in done["degraded"]] == ["unsupported_answer"]
+
+
 async def test_an_answer_that_repeats_the_words_carried_over_is_none(settings: Settings) -> None:
     async def repeat(body: Any) -> AsyncIterator[bytes]:
         yield event_of({"content": f"{body['messages'][-1]['content'].rpartition('Question: ')[2]} 36 [1]."})
