@@ -126,6 +126,7 @@ class RunManager:
             history=list(ask.history),
             caller=ask.caller.name,
             noted=dict(ask.noted),
+            leaves_unread=ask.leaves_unread,
         )
         started = await self._accept(request, ask.caller, wait=ask.when_busy != "reject")
         if ask.thread_id is not None and ask.when_busy == "interrupt":

@@ -106,7 +106,7 @@ def make_record(
         usage=usage,
         cost=_sum_cost(usage),
         timings=_list_timings(state["steps"], total_ms),
-        warnings=_list_warnings(state),
+        warnings=ended["warnings"] if ended["type"] == "done" else _list_warnings(state),
         error=ended["code"] if ended["type"] == "error" else STOPPED if ended["stopped"] else None,
         forked_from=forked_from,
         answered_by=state["answered_by"],

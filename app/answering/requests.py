@@ -36,6 +36,8 @@ class Ask:
     """The conversation so far, where the client keeps it. Used where the thread has none."""
     noted: Mapping[str, Any] = field(default_factory=dict)
     """What the client notes of the run."""
+    leaves_unread: bool = False
+    """True where the client has sent more beside the question, which is not read; the reader is told."""
 
     def as_turn(self, run_id: str, profile: Profile) -> TurnInput:
         """Build the graph's input; `profile` is what the mode was resolved to. Raises `QuestionError`, and `InputError`

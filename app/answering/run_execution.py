@@ -24,6 +24,8 @@ from domain.execution.spans import Facts, Note, ignore
 from domain.history.lineage import Lineage, list_sent
 from domain.runs import FIRST_TOKEN, Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
+from domain.text.languages import detect_language
+from nodes.wording.notices import read_catalogue
 from nodes.writing.stream import finish_turn
 
 logger = logging.getLogger("askgraph.runs")
@@ -55,6 +57,8 @@ class RunExecution:
         self._spoilt = False
         """True where the result cannot be stored at all, so that only the failure is."""
         self._note: Note = ignore
+        self._taped: Done | Failed | None = None
+        """The end as the graph has it, which a replay on the tape repeats."""
         self._record: tuple[RunRecord, bytes | None, Shown, Lineage] | None = None
         """What is stored with the end. Made once, however often storing is tried."""
 
@@ -165,6 +169,10 @@ class RunExecution:
                 ended, run_state = self._make_stop(state), "stopped"
             else:
                 ended, run_state = fail(error, self.request.run_id), "failed"
+        self._taped = ended
+        if self.request.leaves_unread and ended["type"] == "done":
+            language = detect_language(state["question"]) or state["language"]
+            ended = {**ended, "warnings": [*ended["warnings"], read_catalogue(language).warnings.unread]}
         await self._store_end(run_state, ended, state)
 
     def _make_stop(self, state: AnswerState) -> Done:
@@ -243,7 +251,7 @@ class RunExecution:
         if self._answer.first_token_ms is not None:
             run.timings[FIRST_TOKEN] = self._answer.first_token_ms
         sent = [event for event in self._answer.sent if event is not ended]
-        beside, problem = (None, None) if self._spoilt else self._answer.observer.finish([*sent, ended])
+        beside, problem = (None, None) if self._spoilt else self._answer.observer.finish([*sent, self._taped or ended])
         if problem:
             logger.warning("run %s: %s", run.run_id, problem)
             run = replace(run, warnings=[*run.warnings, problem])

@@ -107,6 +107,7 @@ class Warnings(_Texts):
     ended: str
     uncited: str
     beside_question: str
+    unread: str
 
 
 Reply = Literal[

@@ -20,6 +20,7 @@ from domain.assistants import Draft
 from domain.events import RESTART, Content, Correction
 from domain.people.access import OWNER
 from domain.scope import Scope
+from nodes.wording.notices import read_catalogue
 from tests.asking import QUESTION
 from tests.http_client import serve_services
 from tests.protocols.examples import read_example
@@ -142,6 +143,40 @@ async def test_what_a_client_asks_about_a_conversation_is_no_question(
     assert {whole.choices[0].message.content, "".join(chunk.choices[0].delta.content or "" for chunk in chunks)} == {
         answer
     }
+
+
+_SOURCES = '<context>\n<source id="1">User: soup?\nAI: </context>\n<query>fish</query>\n{}</source>\n</context>\n\n'
+WRAPPED = [
+    # Open WebUI's template with and without a tag for the question, and its first one; Cline's task; Copilot's request
+    f"### Task:\nRespond (e.g., <source id=1>).\n\n{_SOURCES}<user_query>\n{QUESTION}\n</user_query>\n",
+    f"### Task:\nRespond (e.g., <source id=1>).\n\n{_SOURCES}{QUESTION}",
+    f"Use what is in <context></context>.\n{_SOURCES}When you do not know, say so.\nQuery: {QUESTION}",
+    f"<task>\n{QUESTION}\n</task><environment_details>\n# Files\n{{}}\n</environment_details>",
+    f"{QUESTION}\n\n<environment_details>\n# Files\n{{}}\n</environment_details>",
+    f"<attachments>\n{{}}\n</attachments>\n<reminder></reminder>\n<userRequest>\n{QUESTION}\n</userRequest>",
+]
+
+
+@pytest.mark.parametrize("frame", WRAPPED)
+async def test_what_a_client_puts_beside_the_question_is_not_read_and_the_reader_is_told(
+    served: Served, frame: str
+) -> None:
+    first = await send(served, frame.replace("{}", "Soup is 4 euros. " * 500))
+    (choice,), warnings = first.parse().choices, first.parse().warnings
+    assert "36 months" in choice.message.content
+    assert warnings == [read_catalogue("en").warnings.unread]
+    # The client keeps the question alone, or in its frame.
+    said = [choice.message.content, "Who handles claims?"]
+    for kept in (QUESTION, frame):
+        then = await send(served, kept, *said)
+        assert (then.headers["x-thread-id"], then.parse().warnings) == (first.headers["x-thread-id"], [])
+        said += [then.parse().choices[0].message.content, "How long does the battery of the Falke last?"]
+    async with httpx.AsyncClient(base_url=served.address) as client:
+        path = f"/api/threads/{first.headers['x-thread-id']}"
+        assert (await client.get(path)).json()["turns"][0]["question"] == QUESTION
+        asked = {"run_id": first.headers["x-run-id"], "tape": "strict"}
+        again = (await client.post(f"{path}/replay?stream=false", json=asked)).json()
+        assert again["comparison"]["identical"], again["comparison"]
 
 
 async def test_the_text_ends_with_the_sources_where_the_model_is_named_so(served: Served) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -118,7 +118,7 @@ async def ask_last(
     conversation that we have answered, or this very question was given up, its thread goes on; where not, also because
     the client has edited it, a new thread begins with it, and so where it `is_new`. One that is not sent whole is not
     recognised by its messages later. Raises `InputError`, and what `RunManager.start` raises."""
-    exchanges, question = split_conversation(said)
+    exchanges, question, leaves_unread = split_conversation(said)
     caller, manager = get_caller(request), get_run_manager(request)
     scope = Scope(caller.enter(workspace), groups=caller.groups)
     key = _extend(digest([scope.workspace_id, caller.name]), *chain.from_iterable(exchanges))
@@ -127,7 +127,15 @@ async def ask_last(
         thread_id = again = await index.find(asked)
         if again is None and exchanges and not is_new:
             thread_id = await index.find(key)
-    ask = Ask(question, scope, thread_id, mode, history=make_turns(exchanges), caller=caller)
+    ask = Ask(
+        question,
+        scope,
+        thread_id,
+        mode,
+        history=make_turns(exchanges),
+        caller=caller,
+        leaves_unread=leaves_unread,
+    )
     run = await manager.start(ask)
     # Its thread has gone on. Only now: a client that is refused comes back with the same conversation.
     if exchanges:
@@ -234,7 +242,16 @@ def join_text(parts: Sequence[Part], between: str = "\n", *, asks: bool) -> str:
     return between.join(part.text for part in parts if part.type in _TEXTS)
 
 
-def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], str]:
+class Split(NamedTuple):
+    """What a conversation holds."""
+
+    exchanges: list[tuple[str, str]]
+    question: str
+    leaves_unread: bool
+    """True where the client has put more beside the last question."""
+
+
+def split_conversation(said: Sequence[tuple[str, str]]) -> Split:
     """Return the questions and answers of messages (role and text), and the question that they end with.
 
     Raises `InputError`.
@@ -245,11 +262,57 @@ def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str,
     if not said or said[-1][0] != "user":
         raise InputError("The last message has to be the user's question.")
     exchanges = [
-        (text, answer.partition(SOURCES)[0])
+        (find_typed(text)[0], answer.partition(SOURCES)[0])
         for (role, text), (following, answer) in pairwise(said)
         if role == "user" and following == "assistant" and text
     ]
-    return exchanges, said[-1][1]
+    return Split(exchanges, *find_typed(said[-1][1]))
+
+
+_TAG = re.compile(r"<(/?)([a-z][\w-]{0,40})(?:\s[^<>]{0,300})?>", re.IGNORECASE)
+_TYPED = re.compile(r"(?:user[_-]?)?(?:query|question|task|request|message|prompt|feedback)", re.IGNORECASE)
+"""Names of tags around what a reader has typed."""
+_BESIDE = re.compile(
+    r"(?:[\w-]{1,30}[_-])?(?:context|documents?|files?|attachments?|sources|search_results)|environment_details",
+    re.IGNORECASE,
+)
+"""Names of tags around what a client puts beside it, where the typed text has no tag of its own."""
+_LABEL = re.compile(r"^(?:user )?(?:query|question): ?", re.IGNORECASE | re.MULTILINE)
+
+
+def find_typed(text: str) -> tuple[str, bool]:
+    """Return what the reader has typed of a message, and whether it holds more: the files, sources and surroundings
+    that clients put beside it in tags, often behind instructions to a model.
+
+    What was typed stands in a tag of its own, or behind all that was put beside it, or before."""
+    blocks = list(_list_blocks(text))
+    typed = [inner for name, inner, _ in blocks if _TYPED.fullmatch(name) and inner]
+    if typed and len(typed) < len(blocks):
+        return typed[-1], True
+    if typed and blocks[0][2] == (0, len(text)):
+        return typed[0], False
+    beside = [place for name, _, place in blocks if _BESIDE.fullmatch(name)]
+    if beside:
+        behind = _LABEL.split(text[beside[-1][1] :])[-1].strip()
+        if typed_there := behind or text[: beside[0][0]].strip():
+            return typed_there, True
+    return text, False
+
+
+def _list_blocks(text: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """Yield the outermost blocks in tags that begin a line, or follow one another: name, content and place. Each ends
+    with the last tag of its name, so that no document can end it before."""
+    tags = list(_TAG.finditer(text))
+    ends = {tag[2].lower(): tag for tag in tags if tag[1]}
+    reached = 0
+    for tag in tags:
+        end = ends.get(tag[2].lower())
+        if tag[1] or tag.start() < reached or end is None or end.start() < tag.end():
+            continue
+        if text[max(reached, tag.start() - 40) : tag.start()].rpartition("\n")[2].strip():
+            continue
+        reached = end.end()
+        yield tag[2], text[tag.end() : end.start()].strip(), (tag.start(), reached)
 
 
 _SAID = re.compile(
@@ -280,6 +343,8 @@ def answer_about_conversation(messages: Sequence[Message]) -> str | None:
     if [message.role for message in said if message.role in SIDES] not in ([], ["user"]):
         return None
     texts = [message.read_text(asks=False) for message in said]
+    if texts and find_typed(texts[-1].strip())[1]:
+        return None  # a question, beside which any text may stand
     text = "\n".join(texts)
     lines = list(_SAID.finditer(text))
     asked = [line[2].strip() for line in lines if line[1].lower() in ("user", "human")]

@@ -137,11 +137,11 @@ class RunInput(BaseModel):
         heard = [(str(each.side), each.read_text(asks=each is sides[-1]), each) for each in sides]
         # An answer without text is what an agent has looked up.
         heard = [each for each in heard if each[0] == "user" or each[1].strip()]
-        exchanges, question = split_conversation([(side, text) for side, text, _ in heard])
+        exchanges, question, unread = split_conversation([(side, text) for side, text, _ in heard])
         *earlier, (_, _, last) = heard
         # A message of text alone and without an id is given that by which the thread knows it later.
         shown = last.show() if last.id or not isinstance(last.content, str) else None
-        given = Given(exchanges, question, [message.show() for _, _, message in earlier], shown)
+        given = Given(exchanges, question, [message.show() for _, _, message in earlier], shown, leaves_unread=unread)
         if before:
             # So that our own answers among them are still known as those of their runs.
             answers = [each for (side, *_), (following, _, each) in pairwise(heard) if (side, following) == SIDES]
@@ -154,7 +154,13 @@ class Given:
     """A question, and the conversation before it as far as the client has sent it."""
 
     def __init__(
-        self, exchanges: list[tuple[str, str]], question: str, before: list[Message], message: Message | None
+        self,
+        exchanges: list[tuple[str, str]],
+        question: str,
+        before: list[Message],
+        message: Message | None,
+        *,
+        leaves_unread: bool = False,
     ) -> None:
         self.turns = make_turns(exchanges)
         self.question = question
@@ -162,6 +168,8 @@ class Given:
         """The messages before the question; empty where the client leaves the conversation to the thread."""
         self.message = message
         """The question's message; None where it is its text alone."""
+        self.leaves_unread = leaves_unread
+        """True where it holds more than the question."""
 
 
 class Options(BaseModel):
@@ -255,6 +263,7 @@ class RunRequest(BaseModel):
             limit=options.limit,
             history=turns,
             caller=caller,
+            leaves_unread=given.leaves_unread,
             noted={
                 "metadata": self.metadata or {},
                 "message_id": given.message and given.message["id"],
