@@ -86,6 +86,8 @@ class RunRequest:
     """Name of who asked."""
     noted: dict[str, Any] = field(default_factory=dict)
     """What the client has noted of the run, and wants to read again."""
+    anew: bool = False
+    """True: take no stored answer."""
     leaves_unread: bool = False
     """True where the client has sent more beside the question: the answer is given a warning."""
 

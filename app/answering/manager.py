@@ -126,6 +126,7 @@ class RunManager:
             history=list(ask.history),
             caller=ask.caller.name,
             noted=dict(ask.noted),
+            anew=ask.anew,
             leaves_unread=ask.leaves_unread,
         )
         started = await self._accept(request, ask.caller, wait=ask.when_busy != "reject")

@@ -36,6 +36,8 @@ class Ask:
     """The conversation so far, where the client keeps it. Used where the thread has none."""
     noted: Mapping[str, Any] = field(default_factory=dict)
     """What the client notes of the run."""
+    anew: bool = False
+    """True: take no stored answer."""
     leaves_unread: bool = False
     """True where the client has sent more beside the question, which is not read; the reader is told."""
 

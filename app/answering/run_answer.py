@@ -124,7 +124,7 @@ class RunAnswer:
         """Answer from the cache, or with the graph from its beginning."""
         parts, turn = self._parts, self.request.turn
         key = make_key(turn, self.turns, parts.fingerprint, await self._fingerprint_corpus())
-        if (stored := await parts.answers.find(key)) is not None:
+        if not self.request.anew and (stored := await parts.answers.find(key)) is not None:
             events, done, self._origin = decode_answer(stored, self.request, milliseconds_since(self._started))
             for event in events:
                 self.send(event)

@@ -104,6 +104,18 @@ async def test_the_ai_sdk_asks_goes_on_and_comes_back(served: Served) -> None:
         await served.stopped.wait()
 
 
+async def test_another_answer_is_written_anew(served: Served) -> None:
+    async with httpx.AsyncClient(base_url=served.address) as client:
+        for more, headers, cached in (
+            ({}, {}, False),
+            ({"trigger": "submit-message"}, {}, True),
+            ({"trigger": "regenerate-message"}, {}, False),
+            ({}, {"Cache-Control": "no-cache"}, False),
+        ):
+            parts = read((await client.post("/api/ui/chat", json=chat(QUESTION, **more), headers=headers)).text)
+            assert parts[-1]["messageMetadata"]["cached"] is cached
+
+
 async def test_the_parts_come_in_the_protocols_order(served: Served) -> None:
     async with httpx.AsyncClient(base_url=served.address) as client:
         response = await client.post("/api/ui/chat", json=chat(QUESTION, mode="thorough"))

@@ -113,11 +113,13 @@ async def ask_last(
     *,
     is_whole: bool = True,
     is_new: bool = False,
+    anew: bool = False,
 ) -> Asked:
     """Ask the last question of a conversation (role and text), in the thread if one is named. Otherwise, where it is a
     conversation that we have answered, or this very question was given up, its thread goes on; where not, also because
     the client has edited it, a new thread begins with it, and so where it `is_new`. One that is not sent whole is not
-    recognised by its messages later. Raises `InputError`, and what `RunManager.start` raises."""
+    recognised by its messages later. Asked `anew`, as by a request that says `no-cache`, no stored answer is taken.
+    Raises `InputError`, and what `RunManager.start` raises."""
     exchanges, question, leaves_unread = split_conversation(said)
     caller, manager = get_caller(request), get_run_manager(request)
     scope = Scope(caller.enter(workspace), groups=caller.groups)
@@ -134,6 +136,7 @@ async def ask_last(
         mode,
         history=make_turns(exchanges),
         caller=caller,
+        anew=anew or "no-cache" in request.headers.get("cache-control", ""),
         leaves_unread=leaves_unread,
     )
     run = await manager.start(ask)

@@ -68,6 +68,8 @@ class ChatRequest(ClientModel):
     messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
     mode: str = "standard"
     workspace: WorkspaceId | None = None
+    trigger: str = ""
+    """Why the client asks; `regenerate-message` asks for another answer."""
     on_disconnect: Literal["continue", "cancel"] = "continue"
     """Continue or cancel the run if the client leaves. Continued, it can be resumed."""
 
@@ -77,7 +79,8 @@ class ChatRequest(ClientModel):
 async def chat(body: ChatRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a chat."""
     said = read_texts(message for message in body.messages if message.role in SIDES)
-    asked = await ask_last(request, conversations, said, body.mode, body.workspace)
+    again = body.trigger == "regenerate-message"
+    asked = await ask_last(request, conversations, said, body.mode, body.workspace, anew=again)
     run = asked.run
     # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.
     chat_name = _name_chat(get_caller(request), run.workspace_id, body.id)
