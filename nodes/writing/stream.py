@@ -11,6 +11,7 @@ from domain.ports.judgement import Align
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 from domain.text.claims import split_claims
+from domain.text.closings import ClosingStream
 from domain.text.disguises import DisguiseStream
 from domain.text.hyperlinks import LinkStream
 from domain.text.languages import Language
@@ -83,7 +84,8 @@ class Prose:
 
     Markers without a source, images, and addresses that neither the sources nor the question hold, however disguised,
     are taken out (`domain/text/hyperlinks.py`), and so is a fence around the whole; raw HTML is escaped, and the other
-    markers get one style. `align` finds the sources of its statements.
+    markers get one style. A list of sources of the model's own at the end is left out. `align`
+    finds the sources of its statements.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Prose:
         held = [text for source in sources for text in (source["title"], *source["heading_path"], source["text"])]
         self._wrapping, self._disguises = UnwrapStream(), DisguiseStream()
         self._links = LinkStream([question, *held])
+        self._closings = ClosingStream(question)
         names: dict[str, int] = {}
         for source in sources:
             for name in (source["title"], source.get("source", "").rpartition("/")[2]):
@@ -121,14 +124,15 @@ class Prose:
     def feed(self, text: str) -> None:
         """Write as much as can go out now."""
         plain = self._disguises.feed(self._wrapping.feed(text))
-        self._attribution.feed(self._markers.feed(self._links.feed(plain)))
+        self._attribution.feed(self._closings.feed(self._markers.feed(self._links.feed(plain))))
 
     def finish(self) -> list[str]:
         """Write the rest, after the last piece, and return the statements that no source says. The citations then cover
         all statements that use them, not only the first."""
         plain = self._disguises.feed(self._wrapping.finish()) + self._disguises.finish()
         rest = self._links.feed(plain) + self._links.finish()
-        self._attribution.feed(self._markers.feed(rest) + self._markers.finish())
+        rest = self._markers.feed(rest) + self._markers.finish()
+        self._attribution.feed(self._closings.feed(rest, final=True))
         unsaid = self._attribution.finish()
         used = [citation["marker"] for citation in self._writer.citations]
         self._writer.citations = cite_statements(self._writer.text, used, self._sources)

@@ -41,7 +41,8 @@ class Behaviour(faults.Behaviour):
     """False: `encoding_format` is ignored, as some local servers do."""
     most_inputs: int = 2048
     longest_input: int | None = None
-    """Characters; a longer text is 400."""
+    """Characters; a longer text is refused."""
+    too_long: tuple[int, str] = (413, "`inputs` must have less than 300 tokens.")
     fails_at: str = ""
     """What fails in a text, as some models do."""
     fails_with: int = 500
@@ -108,9 +109,8 @@ class EmbeddingsServer(faults.ModelServer):
             return refuse(self.behaviour.fails_with, "failed to encode response: json: unsupported value: NaN")
         longest = self.behaviour.longest_input
         if longest is not None and any(len(text) > longest for text in texts):
-            return JSONResponse(
-                {"error": f"`inputs` must have less than {longest} tokens.", "error_type": "Validation"}, 413
-            )
+            status, said = self.behaviour.too_long
+            return JSONResponse({"error": said, "error_type": "Validation"}, status)
         if "dimensions" in body:
             if not self.behaviour.takes_dimensions:
                 return refuse(400, "This model does not support specifying dimensions.")

@@ -238,8 +238,10 @@ class LangChainChat:
                 if thoughts:
                     sink.record_thoughts(make_storable(thoughts))
                 ended = finish or "" if end in ("unknown", "miscalled") else ""
-                if usage is None and (finish is None or left <= 0 or running.over):
-                    text = "".join(pieces)
+                text = "".join(pieces)
+                if text and _counts_nothing(usage):
+                    self._estimate([*map(_spell, prompt), *pictures], text, sink, full=end == "full", ended=ended)
+                elif usage is None and (finish is None or left <= 0 or running.over):
                     self._estimate([*map(_spell, prompt), *pictures], text, sink, full=left <= 0, ended=ended)
                 elif pieces or usage:
                     self._record(usage, sink, map(_spell, prompt), full=end == "full", ended=ended)
@@ -295,7 +297,10 @@ class LangChainChat:
 
     def _check(self, reply: AIMessage, sink: UsageSink, max_tokens: int, prompt: Sequence[BaseMessage]) -> None:
         """Record the usage of a reply, and raise where it is a refusal, incomplete, or longer than it could be."""
-        self._record(reply.usage_metadata, sink, map(_spell, prompt))
+        if _counts_nothing(reply.usage_metadata):
+            self._estimate(map(_spell, prompt), _spell(reply), sink)
+        else:
+            self._record(reply.usage_metadata, sink, map(_spell, prompt))
         if thoughts := read_thoughts(reply):
             sink.record_thoughts(thoughts[:LONGEST_THOUGHTS])
         end = read_end(_read_finish(reply))
@@ -457,6 +462,11 @@ class LangChainChat:
         cached = usage.get("input_token_details", {}).get("cache_read") or 0
         cost = self._prices.price(self.name, fresh, cached, written)
         sink.record(ModelUsage(self.name, fresh, written, cost, full, ended=ended, unread=unread, cached_tokens=cached))
+
+
+def _counts_nothing(usage: UsageMetadata | None) -> bool:
+    """Return True for zeros, which some servers send instead of counting."""
+    return usage is not None and not usage["input_tokens"] and not usage["output_tokens"]
 
 
 async def _wait(error: ModelUnavailable, pause: float, deadline: float) -> None:

@@ -68,7 +68,9 @@ _DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
 _FORMAT_REFUSED = re.compile(r"encoding.?format|base64", re.IGNORECASE)
 _OF_A_TEXT = (400, 413, 422, 500)
 """Statuses with which a server refuses a text, or fails at it."""
-_TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array|at most \d+ (item|string)", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"(?<!physical )batch.?size|in one batch|too many inputs|array|at most \d+ (item|string)", re.IGNORECASE
+)
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|(input|sequence).?length|too (large|long)|than \d+ tokens|tokens.{0,30}exceed"
     r"|max.?(seq|model|input)",
@@ -170,7 +172,7 @@ class OpenAIEmbedder:
             max_retries=PASSAGE_RETRIES,
             # Azure takes a key there only, at addresses with a version.
             default_headers={**(headers or {}), **({"api-key": api_key} if query and isinstance(api_key, str) else {})},
-            http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT),
+            http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT, event_hooks={"response": [_refuse]}),
         )
         self._query, self._passage = _find_kinds(self.model)
         self._sends_dimensions = dimension != native
@@ -329,6 +331,12 @@ class OpenAIEmbedder:
         if not np.isfinite(lengths).all() or not lengths.all():
             raise EmbedderUnavailable(f"The embedding model {self.model} sent an invalid vector.")
         return cast(Vector, rows / lengths)
+
+
+async def _refuse(response: httpx2.Response) -> None:
+    """Keep the SDK from asking again where a 500 says that a text is too long, which no waiting cures."""
+    if response.status_code == 500 and _TOO_LONG.search((await response.aread()).decode("utf-8", "replace")[:2000]):
+        response.headers["x-should-retry"] = "false"
 
 
 def _make_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -300,6 +300,16 @@ async def test_a_call_of_unknown_size_is_recorded_all_the_same(model: OpenAIChat
     assert [(u.input_tokens, u.output_tokens, u.cost) for u in sink.usage] == [(0, 0, None)] * 2
 
 
+async def test_zeros_for_what_was_written_are_no_count(model: OpenAIChat, monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), 0)
+    monkeypatch.setattr("tests.wire.openai._Reply.usage", lambda reply: zeros)
+    sink = Sink()
+    await read(model, sink)
+    await model.judge(ASK, Judgement, sink)
+    assert all(used.estimated and used.input_tokens and used.output_tokens for used in sink.usage)
+    assert len(sink.usage) == 2
+
+
 async def test_a_server_that_counts_in_every_chunk_is_not_paid_for_each(
     model: OpenAIChat, server: OpenAIServer
 ) -> None:

@@ -128,7 +128,17 @@ async def test_many_texts_are_parted_into_requests(
     np.testing.assert_allclose(vectors[-1], (await model.embed_passages(texts[-1:]))[0], atol=1e-4)
 
 
-async def test_a_server_that_takes_few_texts_and_short_ones(model: OpenAIEmbedder, server: EmbeddingsServer) -> None:
+@pytest.mark.parametrize(
+    "too_long",
+    [
+        (413, "`inputs` must have less than 300 tokens."),
+        (500, "input (900 tokens) is too large to process. increase the physical batch size"),
+    ],
+)
+async def test_a_server_that_takes_few_texts_and_short_ones(
+    model: OpenAIEmbedder, server: EmbeddingsServer, too_long: tuple[int, str]
+) -> None:
+    server.behaviour.too_long = too_long
     server.behaviour.most_inputs = 2
     server.behaviour.longest_input = 300
     sink = Sink()
@@ -138,6 +148,7 @@ async def test_a_server_that_takes_few_texts_and_short_ones(model: OpenAIEmbedde
     assert len(server.served) == len(texts), "no text is embedded twice"
     assert len(sink.usage) == 3
     asked = len(server.requests)
+    assert asked < 10, "no wait cures a length"
     await model.embed_passages(texts)
     assert len(server.requests) - asked == 3, "what the server takes is remembered"
 
