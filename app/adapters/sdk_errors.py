@@ -1,5 +1,6 @@
 """Errors of the providers' SDKs as ours: OpenAI's also asks for embeddings and reranks."""
 
+import json
 import re
 import socket
 import ssl
@@ -98,8 +99,20 @@ def find_words(said: object, depth: int = 5) -> str:
     if not isinstance(said, dict) or not depth:
         return ""
     words = next(filter(None, (find_words(said.get(name), depth - 1) for name in _SAYING)), "")
+    metadata = said.get("metadata")
+    if words and isinstance(metadata, dict) and (behind := _read_behind(metadata.get("raw"), depth - 1)):
+        words = f"{words}: {behind}"
     place = said.get("loc")  # of pydantic
     return f"{'.'.join(map(str, place))}: {words}" if words and isinstance(place, list) else words
+
+
+def _read_behind(raw: object, depth: int) -> str:
+    """Return the words of the server behind a gateway (OpenRouter), which may be JSON as text."""
+    try:
+        told = json.loads(raw) if isinstance(raw, str) else raw
+    except (ValueError, RecursionError):
+        told = raw
+    return find_words(told, depth) or (find_words(raw) if isinstance(raw, str) else "")
 
 
 def translate(error: Exception, model: str, *, keys: str, names: str) -> AskgraphError:

@@ -324,6 +324,13 @@ HABITS = (
         "vLLM llama.cpp LM Studio Ollama",
         finish=lambda body, finish: "length" if _limit(body) < 3000 else finish,
     ),
+    Habit(
+        "thinks-long-502",
+        "thoughts that use up the limit, `length`",
+        "LiteLLM",
+        status=502,
+        refuses=lambda body: "returned a successful but empty completion." if _limit(body) < 3000 else None,
+    ),
     Habit("content-parts", "content as a list of parts", "others", message=_split_content),
     Habit(
         "null-chunks",

@@ -59,6 +59,10 @@ _SPELT, _QUOTED = 2000, 300
 _RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECASE)
 """Limits that have nothing to do with one prompt, though their messages speak of tokens."""
 _FIGURE = re.compile(r"\b\d{1,9}\b")
+_ASKED = re.compile(r"\blimit\W{1,3}(\d{1,9})\W{1,3}requested\W{1,3}(\d{1,9})", re.IGNORECASE)
+"""A limit of tokens a minute, and what one request asks for, the reply's limit with it (Groq, OpenAI)."""
+_NOTHING = re.compile(r"\bempty completion", re.IGNORECASE)
+"""What gateways say in place of a reply that is empty, mostly because thoughts used up its limit (LiteLLM)."""
 _REPLY = re.compile(r"max_\w{0,20}tokens|completion|output", re.IGNORECASE)
 _MONEY = r"((?<!thinking.)budget(?!.?tokens)|quota|credit|balance|funds|usage.limit)"
 _SPENT = re.compile(
@@ -91,11 +95,8 @@ _BROKEN = 3
 
 
 def spell(error: openai.APIError) -> str:
-    """Return all that the server says: gateways put the words of the server behind them elsewhere."""
-    metadata = error.body.get("metadata") if isinstance(error.body, dict) else None
-    raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    said = (find_words(error.body) or error.message, raw if isinstance(raw, str) else json.dumps(raw) if raw else "")
-    return "\n".join(each[:_SPELT] for each in said if each)
+    """Return all that the server says."""
+    return (find_words(error.body) or error.message)[: 2 * _SPELT]
 
 
 def quote(error: openai.APIError) -> str:
@@ -107,7 +108,18 @@ def quote(error: openai.APIError) -> str:
 def is_too_long(error: openai.APIError) -> bool:
     """Return True where the error says that the prompt does not fit. A provider that is busy counts tokens, too."""
     status, said = getattr(error, "status_code", 0), spell(error)
-    return status == 413 or (status != 429 and bool(_TOO_LONG.search(said)) and not _RATE.search(said))
+    return (
+        status == 413
+        or bool(find_allowed(error))
+        or (status != 429 and bool(_TOO_LONG.search(said)) and not _RATE.search(said))
+    )
+
+
+def find_allowed(error: openai.APIError) -> tuple[int, int] | None:
+    """Return the tokens that a provider takes in a minute, and the larger number of one request; None where that is not
+    what it refuses."""
+    said = _ASKED.search(re.sub(r"(?<=\d),(?=\d{3})", "", spell(error)))
+    return (int(said[1]), int(said[2])) if said and int(said[1]) < int(said[2]) else None
 
 
 def find_smaller(error: openai.APIStatusError, sent: Body, wanted: int) -> int | None:
@@ -118,6 +130,9 @@ def find_smaller(error: openai.APIStatusError, sent: Body, wanted: int) -> int |
     figures = {int(each) for each in _FIGURE.findall(re.sub(r"(?<=\d),(?=\d{3})", "", said))}
     if error.status_code == 402:  # of what an account can afford
         left = max((each for each in figures if each < limit), default=0)
+        return left if left * 4 >= wanted else None
+    if allowed := find_allowed(error):
+        left = limit - allowed[1] + allowed[0]
         return left if left * 4 >= wanted else None
     if not is_too_long(error) or not (limit in figures or _REPLY.search(said)):
         return None
@@ -169,6 +184,8 @@ class Habits:
     """Replies of status 500, one after the other."""
     room: int = 0
     """Tokens for thoughts."""
+    minute: tuple[int, float] | None = None
+    """Tokens of a minute that one request exceeded, and the tokens of a character of its prompt."""
     opened: bool = False
     """True where replies begin within thoughts, because the tag that opens them stands in the prompt."""
     recalls: bool = False
@@ -198,6 +215,9 @@ class Habits:
             used |= {"minimal"} - without
         limit = sent.pop("max_completion_tokens", None) or sent.pop("max_tokens", None)
         names = ("max_tokens", "max_completion_tokens") if self.old else ("max_completion_tokens", "max_tokens")
+        if limit and self.minute:
+            left = round(self.minute[0] - self.minute[1] * len(str(sent["messages"])))
+            most = min(most, left) if left * 4 >= limit else most
         if limit and (name := next((name for name in names if name not in without), None)):
             sent[name] = min(limit + max(self.room, ROOM[0] if self.thinks else 0), most)
         used |= {"stream" if sent["stream"] else "whole"} - without
@@ -233,6 +253,12 @@ class Habits:
         if not empty:
             self.longest, self.crashed = max(self.longest, len(str(sent["messages"]))), 0
         self.broken, self.hopeless = 0, ""
+
+    def note_smaller(self, error: openai.APIStatusError, sent: Body) -> None:
+        """Note of a refusal of too many tokens a minute what it tells of the next prompts."""
+        if allowed := find_allowed(error):
+            limit = sent.get("max_tokens") or sent.get("max_completion_tokens") or 0
+            self.minute = allowed[0], max(0, allowed[1] - limit) / len(str(sent["messages"]))
 
     def note_calls(self, reply: Body) -> None:
         """Keep the thoughts of a reply that calls functions: some servers want them back."""
@@ -296,6 +322,11 @@ class Habits:
         just before, and none was answered since: then its length was not the reason."""
         is_no_longer, self.crashed = 0 < size <= self.crashed, size
         return not is_no_longer and size > self.longest
+
+    def finds_room(self, error: openai.APIStatusError, sent: Body) -> bool:
+        """Return True where the error stands for an empty reply whose limit there is more room for."""
+        has_limit = sent.get("max_tokens") or sent.get("max_completion_tokens")
+        return bool(error.status_code >= 500 and has_limit and _NOTHING.search(spell(error))) and self.find_room()
 
     def find_room(self) -> bool:
         """Make more room for thoughts; False where there is no more."""

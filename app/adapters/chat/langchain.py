@@ -100,6 +100,8 @@ _AGAIN = re.compile(
     r"(?:(\d{1,6}) ?m(?:in\w{0,4})?(?![a-z]),? ?)?(?:(\d{1,6}(?:\.\d{1,9})?) ?(?:(ms|milli)|s))?(?<=[a-z])",
     re.IGNORECASE,
 )
+_SINCE_1970, _MILLISECONDS = 1e9, 1e11
+"""From where on a number is no wait but a time, in seconds and in milliseconds."""
 _EMPTY = "sent an empty reply"
 _ONLY_THOUGHTS = "wrote nothing but thoughts, or its server takes answers for thoughts (vLLM: --reasoning-parser)"
 _UNREAD = 8
@@ -557,9 +559,10 @@ def _name_end(finish: str | None) -> str:
 
 def read_retry_after(error: Exception) -> float | None:
     """Read the `Retry-After` header of the response behind an SDK's error, a number or a date, as seconds; without one,
-    what the message says.
+    what the message says, or when a limit that is used up begins anew.
     https://www.rfc-editor.org/rfc/rfc9110#field.retry-after"""
-    said = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
+    response = getattr(error, "response", None)
+    said = getattr(response, "headers", {}).get("retry-after", "")
     try:
         seconds = float(said)
     except ValueError:
@@ -568,5 +571,21 @@ def read_retry_after(error: Exception) -> float | None:
         if date is None and (named := _AGAIN.search(f"{error} {getattr(error, 'body', '')}")):
             hours, minutes, rest, thousandth = named.groups()
             return 3600 * int(hours or 0) + 60 * int(minutes or 0) + float(rest or 0) / (1000 if thousandth else 1)
-        return None if date is None else max(0.0, email.utils.mktime_tz(date) - time.time())
+        return _read_reset(error, response) if date is None else max(0.0, email.utils.mktime_tz(date) - time.time())
     return None if math.isnan(seconds) else max(0.0, seconds)
+
+
+def _read_reset(error: Exception, response: Any) -> float | None:
+    """Read `X-RateLimit-Reset` of a refusal for its limit: seconds, or a time in seconds or milliseconds since 1970.
+    OpenRouter has it in the body, too. https://openrouter.ai/docs/api-reference/limits"""
+    said = getattr(error, "body", None)
+    for name in ("metadata", "headers"):
+        said = said.get(name) if isinstance(said, dict) else None
+    inner = said.items() if isinstance(said, dict) else ()
+    told = {key.lower(): str(value) for key, value in (*inner, *getattr(response, "headers", {}).items())}
+    reset = re.fullmatch(r"\d{1,13}(?:\.\d{1,9})?", told.get("x-ratelimit-reset", ""))
+    if not reset or getattr(response, "status_code", 0) != 429 or told.get("x-ratelimit-remaining", "0") != "0":
+        return None
+    seconds = float(reset[0])
+    seconds /= 1000 if seconds >= _MILLISECONDS else 1
+    return max(0.0, seconds - time.time()) if seconds >= _SINCE_1970 else seconds

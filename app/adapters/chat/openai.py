@@ -31,6 +31,7 @@ from app.adapters.chat.habits import (
     FORMATS,
     KEPT,
     Habits,
+    find_allowed,
     find_smaller,
     is_filtered,
     is_pair,
@@ -242,7 +243,8 @@ class OpenAIChat(LangChainChat):
             case openai.APIStatusError() if error.status_code in (404, 405):
                 return ModelError(self._explain_absence(error), said=spell(error))
             case openai.APIError() if is_too_long(error):
-                return ContextTooLong()
+                short = f"The request is larger than what the language model {self.name} takes a minute{quote(error)}."
+                return ContextTooLong(short if find_allowed(error) else None)
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
                 message = f"The language model {self.name} did not accept the request{quote(error)}."
                 return ModelError(message, said=spell(error))
@@ -368,8 +370,9 @@ class _Completions:
                     continue
                 if smaller := find_smaller(error, sent, wanted):
                     most = smaller
+                    habits.note_smaller(error, sent)
                     continue
-                if habits.learns_to_recall(error):
+                if habits.finds_room(error, sent) or habits.learns_to_recall(error):
                     continue
                 following = habits.find_next(error, used, tried) if habits.is_refusal(error, used, tried) else None
                 first = first or error

@@ -1,6 +1,7 @@
 """Every habit of a server is borne: thoughts are told to nobody, and what is refused is asked without it."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
@@ -71,6 +72,8 @@ async def test_a_prompt_longer_than_any_that_was_answered_is_too_long_whatever_i
         (1536, "max_tokens exceeds the available context", [1000, 500]),
         (1300, "max_tokens exceeds the available context", [1000, 500, 250]),
         (1536, "You requested up to {limit} tokens, but can only afford 548.", [1000, 548]),
+        (1536, "Request too large on tokens per minute (TPM): Limit {window}, Requested {total}, please reduce it.",
+         [1000, 548]),
         (1100, "The maximum context length is {window} tokens: {prompt} in the messages, {limit} in the completion.",
          [1000]),
         (900, "The maximum context length is {window} tokens. However, you requested {total} tokens ({prompt} in the "
@@ -85,7 +88,7 @@ async def test_a_reply_is_asked_for_in_the_room_that_the_prompt_leaves(
         told = says.format(window=window, total=prompt + limit, prompt=prompt, limit=limit)
         return told if prompt + limit > window else None
 
-    status = 402 if "afford" in says else 400
+    status = 402 if "afford" in says else 413 if "TPM" in says else 400
     async with PROVIDER.open(3, habit=Habit("tight", "", "", refuses=refuse, status=status)) as (server, _, model):
         writing = model.stream(MESSAGES, Sink(), temperature=0.0, max_tokens=1000)
         if window - 988 < 260:
@@ -94,6 +97,10 @@ async def test_a_reply_is_asked_for_in_the_room_that_the_prompt_leaves(
         else:
             assert "".join([piece async for piece in writing]) == WORDS
         assert [body["max_tokens"] for body in server.requests] == asked
+        if status == 413:
+            async for _ in model.stream(MESSAGES, Sink(), temperature=0.0, max_tokens=1000):
+                pass
+            assert len(server.requests) == 3, "what was learnt is kept"
 
 
 async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,6 +252,14 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
             assert said["message"].rstrip(".") in caught.value.message or not is_spent
 
 
+def _reset(seconds: float, unit: int, left: int = 0) -> object:
+    headers = {"X-RateLimit-Reset": str(int((time.time() + seconds) * unit)), "X-RateLimit-Remaining": str(left)}
+    return {"error": {"message": "Rate limit exceeded: free-models-per-day.", "metadata": {"headers": headers}}}
+
+
+_RAW = {"error": {"message": "Provider returned error", "metadata": {"raw": '{"error": {"message": "Slow down"}}'}}}
+
+
 @pytest.mark.parametrize(
     ("status", "said", "expected", "says", "count"),
     [
@@ -256,6 +271,11 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
         (429, "Limit 100000 of tokens per day. Please try again in 7m12.48s.", ModelUnavailable, "in 7 minutes", 1),
         (429, "Exceeded rate limit. Please retry after 86400 seconds.", ModelUnavailable, "busy.*in 24 hours", 1),
         (429, [{"error": {"message": "Limit: 10. Please retry in 43.2s."}}], ModelUnavailable, "is busy", 1),
+        (429, _reset(54000, 1000), ModelUnavailable, "in 15 hours", 1),
+        (429, _reset(54000, 1), ModelUnavailable, "in 15 hours", 1),
+        (429, _reset(54000, 1000, left=3), ModelUnavailable, "is busy", 3),
+        (403, _RAW, ModelRejectedKey, "returned error: Slow down", 1),
+        (413, "On tokens per minute (TPM): Limit 90, Requested 3,500.", ContextTooLong, "minute.*Limit 90, Req", 1),
         (429, [{"error": {"details": [{"retryDelay": "43s"}]}}], ModelUnavailable, "is busy", 1),
         (400, "Range of input length should be [1, 30720]", ContextTooLong, "does not fit", 1),
         (400, "The tokens in the prompt and completion must not exceed 8192", ContextTooLong, "does not fit", 3),
