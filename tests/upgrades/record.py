@@ -1,8 +1,8 @@
-"""Record a small database with the code of this commit, as the fixture of `test_upgrades`::
+"""Record a small database with the code of this commit, as a fixture of `test_upgrades`, named after the version::
 
     python -m tests.upgrades.record
 
-Record at a release, from its last commit; and until the first one, whenever the schema or the shape of states changes.
+`make release` does, from a version's last commit; the recordings of the versions before stay, for those who skip one.
 The workspace `other` has no tapes. A strict replay of a recorded tape is identical as long as no step asks for anything
 else, which every change of a prompt, a search or a threshold may bring about.
 """
@@ -12,6 +12,7 @@ import json
 import lzma
 import subprocess
 import tempfile
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from app.workbench.replay.replay import Replay
 from domain.scope import Scope
 from tests.asking import ask
 
-DUMP = Path(__file__).with_name("release.sql.xz")
+DUMPS = {path.name.removesuffix(".sql.xz"): path for path in sorted(Path(__file__).parent.glob("*.sql.xz"))}
+"""The recordings by version."""
 
 DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")
 """Those of the sample library that are ingested. More would only make the fixture larger."""
@@ -100,4 +102,5 @@ async def record(home: Path) -> bytes:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
-        DUMP.write_bytes(asyncio.run(record(Path(home))))
+        recorded = asyncio.run(record(Path(home)))
+    Path(__file__).with_name(f"{version('askgraph')}.sql.xz").write_bytes(recorded)
