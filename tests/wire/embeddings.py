@@ -106,7 +106,9 @@ class EmbeddingsServer(faults.ModelServer):
             problem = f"List should have at most {self.behaviour.most_inputs} items after validation"
             return JSONResponse({"detail": [{"loc": ["body", "input"], "msg": problem}]}, 422)
         if self.behaviour.fails_at and any(self.behaviour.fails_at in text for text in texts):
-            return refuse(self.behaviour.fails_with, "failed to encode response: json: unsupported value: NaN")
+            wait = {"retry-after": str(self.behaviour.retry_after)}
+            said = "failed to encode response: json: unsupported value: NaN"
+            return refuse(self.behaviour.fails_with, said, headers=wait)
         longest = self.behaviour.longest_input
         if longest is not None and any(len(text) > longest for text in texts):
             status, said = self.behaviour.too_long
