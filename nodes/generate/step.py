@@ -148,7 +148,7 @@ _STRANGE = 6
 """Words by which a text is known that has nothing of its sources. Chosen: right answers in other words are shorter."""
 _FOREIGN = 3
 """Words of a text from which it is known that most are none of its sources'. Of 39 answers of a strong model in the
-language of the sources one was such, which had computed; of 60 short ones over one sentence each every sixth."""
+language of the sources one was such, which had computed; of 60 paraphrases of a sentence or two 13."""
 
 _SURE, _PARTLY = 0.8, 0.6
 """Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
