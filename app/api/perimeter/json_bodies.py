@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
@@ -19,7 +20,7 @@ MOST_VALUES = 10_000
 one is told: of 300,000 that took seconds."""
 
 
-_UNTOLD = (b"", b"text/plain", b"application/x-www-form-urlencoded")
+_UNTOLD = ("", "text/plain", "application/x-www-form-urlencoded")
 """Types that clients send where nobody has set one. No endpoint takes such a form."""
 
 
@@ -28,8 +29,7 @@ class JsonRequest(Request):
     number of more than 64 bits, and no number that is not finite."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        headers = {name: value for name, value in scope["headers"] if name == b"content-type"}
-        if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() in _UNTOLD:
+        if Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower() in _UNTOLD:
             others = [each for each in scope["headers"] if each[0] != b"content-type"]
             scope = {**scope, "headers": [*others, (b"content-type", b"application/json")]}
         super().__init__(scope, receive)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID, uuid4, uuid5
 
 from psycopg.rows import DictRow
@@ -329,14 +329,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         groups: Sequence[str] | None = None,
     ) -> bool:
         row = await self._pool.fetch_one(
-            workspace_id,
-            _CONFIRM,
-            document_ids=parse_ids([document.id]),
-            content_hash=document.content_hash,
-            arrival=arrival.number,
-            metadata=Jsonb(metadata),
-            given=None if given is None else Jsonb(given),
-            groups=None if groups is None else sorted(set(groups)),
+            workspace_id, _CONFIRM, **_spell_metadata(document, arrival, metadata, given, groups)
         )
         return row is not None
 
@@ -371,15 +364,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             await _hold_lease(session, arrival)
             await check_spelling(session, groups or ())
             before = await session.fetch_one(_LOCK, document_ids=parse_ids([document.id]))
-            row = await session.fetch_one(
-                _SET_METADATA,
-                document_ids=parse_ids([document.id]),
-                content_hash=document.content_hash,
-                arrival=arrival.number,
-                metadata=Jsonb(metadata),
-                given=None if given is None else Jsonb(given),
-                groups=None if groups is None else sorted(set(groups)),
-            )
+            row = await session.fetch_one(_SET_METADATA, **_spell_metadata(document, arrival, metadata, given, groups))
             if row is not None:
                 await _finish(session, await _move_terms(session, before, row), {})
         return read_document(row)
@@ -579,6 +564,20 @@ async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
         return
     if await session.fetch_one(HOLD_LEASE, arrival=arrival.number, attempt=arrival.attempt) is None:
         raise Superseded
+
+
+def _spell_metadata(
+    document: Document, arrival: Arrival, metadata: Metadata, given: Metadata | None, groups: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the parameters of `_CONFIRM` and `_SET_METADATA`."""
+    return {
+        "document_ids": parse_ids([document.id]),
+        "content_hash": document.content_hash,
+        "arrival": arrival.number,
+        "metadata": Jsonb(metadata),
+        "given": None if given is None else Jsonb(given),
+        "groups": None if groups is None else sorted(set(groups)),
+    }
 
 
 def _compare(old: Document | None, new: Document) -> StoredAs:
