@@ -25,7 +25,17 @@ import redis.asyncio
 
 from app.adapters.embedded import open_servers
 from app.samples import FOLDER
-from benchmarks.shared import QUESTIONS, behave, next_question, read_cpu, read_memory, start, start_model, start_service
+from benchmarks.shared import (
+    ANSWERED,
+    QUESTIONS,
+    behave,
+    next_question,
+    read_cpu,
+    read_memory,
+    start,
+    start_model,
+    start_service,
+)
 
 ROOT = Path(__file__).parents[1]
 TIMES = 5
@@ -239,7 +249,7 @@ async def measure_first_words(service: str, model: str, readers: int) -> tuple[f
     waits: list[float] = []
     streams: list[float] = []
     async with httpx2.AsyncClient() as http:
-        readings = await asyncio.gather(*(ask(service) for _ in range(readers)))
+        readings = await asyncio.gather(*(ask(service, Reading(next_question(ANSWERED))) for _ in range(readers)))
         requests = (await http.get(f"{model}/requests")).json()
         spoke = (await http.get(f"{model}/spoke")).json()
     for reading in readings:

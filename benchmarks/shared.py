@@ -24,14 +24,16 @@ QUESTIONS = (
     "How long does the battery of the WS-400 last?",
     "How long must a password be?",
 )
+ANSWERED = QUESTIONS[:3]
+"""Those that the loopback model answers. Where it finds nothing, a reader waits until all quotes are chosen."""
 _numbers = count(1)
 MODELS = {"ASKGRAPH_MODEL_SMALL": "gpt-4.1-nano", "ASKGRAPH_MODEL_LARGE": "gpt-4.1-mini"}
 
 
-def next_question() -> str:
+def next_question(questions: tuple[str, ...] = QUESTIONS) -> str:
     """A question that no cache knows yet."""
     number = next(_numbers)
-    return f"{QUESTIONS[number % len(QUESTIONS)]} (Reader {number})"
+    return f"{questions[number % len(questions)]} (Reader {number})"
 
 
 @contextmanager
