@@ -4,10 +4,11 @@ They are chosen by winnowing (Schleimer, Wilkerson, Aiken, "Local Algorithms for
 texts that have `RUN + WINDOW - 1` letters and digits in common, about twelve words, have a number in common.
 """
 
-import re
-from collections.abc import Iterator
+import sys
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 RUN = 32
 """Letters and digits of a run: six words, which are no idiom any more. A power of two, as is the next."""
@@ -16,23 +17,31 @@ WINDOW = 32
 
 _PART = 2**17
 """Characters that are worked on at once, some milliseconds."""
-_NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def sketch(text: str) -> list[int]:
     """Return the numbers of the chosen runs, without case, blanks and punctuation, in ascending order. A shorter text
     is one run; one without letters has none."""
-    chosen, before = set[int](), ""
+    chosen, before = [np.zeros(0, np.int64)], np.zeros(0, np.uint32)
     for first in range(0, len(text), _PART):
-        letters = before + _NO_LETTERS.sub("", text[first : first + _PART].casefold())
-        if letters:
-            chosen.update(_choose(letters.ljust(RUN, "\0")))
+        part = text[first : first + _PART].casefold().encode("utf-32-le", "surrogatepass")
+        characters = np.frombuffer(part, np.uint32)
+        letters = np.concatenate([before, characters[_are_letters()[characters]]])
+        if len(letters):
+            chosen.append(_choose(letters))
         before = letters[-(RUN + WINDOW) :]
-    return sorted(chosen)
+    numbers: list[int] = np.unique(np.concatenate(chosen)).tolist()
+    return numbers
 
 
-def _choose(letters: str) -> Iterator[int]:
-    runs = np.frombuffer(letters.encode("utf-32-le"), np.uint32).astype(np.uint64)
+@cache
+def _are_letters() -> NDArray[np.bool_]:
+    """Whether each character of Unicode is a letter or a digit. A table costs a tenth of what a pattern does."""
+    return np.fromiter(map(str.isalnum, map(chr, range(sys.maxunicode + 1))), bool)
+
+
+def _choose(letters: NDArray[np.uint32]) -> NDArray[np.int64]:
+    runs = np.pad(letters, (0, max(0, RUN - len(letters)))).astype(np.uint64)
     length, factor = 1, 0x9E3779B97F4A7C15
     while length < RUN:
         runs = runs[:-length] * np.uint64(factor) + runs[length:]
@@ -44,4 +53,6 @@ def _choose(letters: str) -> Iterator[int]:
     while length < WINDOW and len(runs) > length:
         runs = np.minimum(runs[:-length], runs[length:])
         length *= 2
-    yield from np.unique(runs).view(np.int64).tolist()
+    # Neighbours mostly chose the same; what is left is sorted in a fifteenth of the time.
+    chosen: NDArray[np.int64] = runs[np.append(True, runs[1:] != runs[:-1])].view(np.int64)
+    return chosen

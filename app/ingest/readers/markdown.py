@@ -109,9 +109,10 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
     """
     metadata, text = split_front_matter(clean(decode(data)))
     assembly = Assembly()
-    for comment in filter(None, (found[3] for found in _REMARK.finditer(text))):
-        assembly.leave_out(comment, "in a comment")
-    text = _REMARK.sub(r"\1", text)
+    if "%%" in text:
+        for comment in filter(None, (found[3] for found in _REMARK.finditer(text))):
+            assembly.leave_out(comment, "in a comment")
+        text = _REMARK.sub(r"\1", text)
     _Walk(assembly, frozenset(_CLOSING.findall(text))).add(_mend_steps(_PARSER.parse(_convert(text))))
     title = metadata.get("title")
     return assembly.finish(title if isinstance(title, str) else None, source)

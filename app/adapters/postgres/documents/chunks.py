@@ -155,16 +155,25 @@ async def insert_chunks(
     rows = list(new.items())
     terms = Counter[int]()
     words: dict[str, int] = {}
-    async with session.copying():
-        await _copy_rows(session, document_id, content, new, vectors)
-        for first in range(0, len(rows), PART):
-            # In a thread, so that others have their turn.
-            written, counted, found = await asyncio.to_thread(
-                _analyse, session.workspace_id, document_id, content.parsed.title, rows[first : first + PART]
-            )
-            terms.update(counted)
-            words |= found
-            await session.copy(_COPY_TERMS, ["uuid", "text", "uuid", "int4[]", "bytea"], written)
+
+    def analyse(first: int) -> asyncio.Task[_Analysed]:
+        # In a thread, so that others have their turn.
+        part = rows[first : first + PART]
+        work = asyncio.to_thread(_analyse, session.workspace_id, document_id, content.parsed.title, part)
+        return asyncio.create_task(work)
+
+    coming = analyse(0)
+    try:
+        async with session.copying():
+            await _copy_rows(session, document_id, content, new, vectors)
+            for first in range(0, len(rows), PART):
+                written, counted, found = await coming
+                coming = analyse(first + PART)  # while the server takes this part
+                terms.update(counted)
+                words |= found
+                await session.copy(_COPY_TERMS, ["uuid", "text", "uuid", "int4[]", "bytea"], written)
+    finally:
+        coming.cancel()
     return terms, words
 
 

@@ -30,7 +30,7 @@ from app.adapters.postgres.documents.originals import (
     hold_originals,
     list_needed,
 )
-from app.adapters.postgres.documents.restricted import check_spelling, restrict
+from app.adapters.postgres.documents.restricted import check_spelling, restrict, write_numbers
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import update_vocabulary
@@ -420,7 +420,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 revision=place.revision,
                 groups=sorted(set(groups)),
                 brought_by=content.brought_by,
-                sketch=runs,
+                sketch=write_numbers(runs),
             )
             document = read_document(row)
             if document is None:
