@@ -97,6 +97,8 @@ def find_markers(text: str, chunk_ids: Sequence[str]) -> list[MarkerSpan]:
 def strip_markers(text: str) -> str:
     """Return `text` without anything that reads as a marker, such as a quoted document's own footnote numbers, and with
     raw HTML escaped."""
+    if _PLAIN.fullmatch(text.replace(" ", "")):
+        return text
     return "".join(piece.shown or piece.text for piece in _Scanner(()).scan(text, final=True) if piece.numbers is None)
 
 
