@@ -33,6 +33,7 @@ from domain.ports.models import UNSAID, ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
+from domain.text.blocks import find_item
 from domain.text.claims import read_documents, split_claims
 from domain.text.languages import detect_language, is_in_other_language
 from domain.text.markers import render_marker, strip_markers
@@ -50,6 +51,7 @@ from nodes.prompting.messages import (
     instruct,
     show_instructions,
     show_list,
+    show_sources,
     show_today,
     show_turns,
     write,
@@ -58,6 +60,7 @@ from nodes.step import SPEAKS, Step
 from nodes.use_tool.toolbox import list_results
 from nodes.wording.notices import wording_of
 from nodes.writing.claims import find_ordering
+from nodes.writing.figures import find_unstated
 from nodes.writing.missing import list_missing
 from nodes.writing.needs import Needs, NeedsListener
 from nodes.writing.pictures import draw_pictures
@@ -250,7 +253,7 @@ async def generate(
 
     # Verification withdraws an uncited answer; the answerer that then takes over needs grade's confidence.
     stands = result.outcome in ANSWERS and (bool(writer.citations) or profile.verify)
-    confidence = state["confidence"] if stands else 0.0
+    confidence = min(state["confidence"], result.most) if stands else 0.0
     if stands and judges and result.is_trusted and not state["outline"]:
         least = _PARTLY if state["lacks"] != "nothing" else _SURE
         confidence = round(least + (1 - least) * confidence, 4)
@@ -277,7 +280,9 @@ class _Result(NamedTuple):
     reasons: list[Reason]
     framing: Framing
     is_trusted: bool = True
-    """False for a model whose statements askgraph had to cite, or that answers in words of its own."""
+    """False for a model whose statements askgraph had to cite, or that answers in words or figures of its own."""
+    most: float = 1.0
+    """Most confidence that the answer has."""
 
 
 def _admit_lost(shown: int, lost: int, ledger: Ledger) -> None:
@@ -439,12 +444,17 @@ async def _write_with_model(
     if not knobs.system_instructions and is_in_other_language(strip_markers(body), state["question"]):
         context.ledger.warn(warnings.other_language)
     reasons = [*low]
-    if uncited and not profile.verify:  # Verification judges each.
-        if not writer.citations:
-            raise UnsupportedAnswer()
+    # Verification judges each. Code counts what no source does.
+    unstated: list[str] = []
+    if not profile.verify and "```" not in body:
+        unstated = await asyncio.to_thread(_find_unstated, body, state, knobs.system_instructions)
+    if uncited and not profile.verify and not writer.citations:
+        raise UnsupportedAnswer()
+    if not profile.verify and writer.citations:
         # No source says what they are: "These are all that the sources name."
         of_documents = read_documents(state["language"])
-        if statements := [each for each in uncited if not of_documents.search(each)]:
+        statements = [each for each in uncited if not of_documents.search(each) and each not in unstated]
+        if statements := statements + unstated:
             reasons.append(Uncited(code="uncited", statements=statements))
     elif not writer.citations:
         reasons.append(Uncited(code="uncited"))
@@ -453,7 +463,8 @@ async def _write_with_model(
     closing = wording.close(reasons)
     writer.write(closing)
     framing = Framing(opening=len(opening), closing=len(closing))
-    return _Result(judge_answer(reasons), reasons, framing, is_trusted=prose.cites_itself and not is_foreign)
+    is_trusted = prose.cites_itself and not is_foreign and not unstated
+    return _Result(judge_answer(reasons), reasons, framing, is_trusted, _PARTLY if unstated else 1.0)
 
 
 def _breaks_off(text: str, *, is_unsaid: bool) -> bool:
@@ -492,6 +503,20 @@ def _is_foreign(text: str, state: GenerateInput) -> bool:
     known = words.intersection(content_words(held))
     is_told = len(words) >= _FOREIGN and detect_language(said) == detect_language(held)
     return is_told and len(known) <= len(words) / 2
+
+
+def _find_unstated(text: str, state: GenerateInput, instructions: str | None) -> list[str]:
+    """Return the statements with a figure that stands nowhere in what the model was shown and is not computed from what
+    does. Small models misread figures, and cite them."""
+    numbered = re.compile(r'<source number="\d+"')
+    given = (
+        numbered.sub("", show_sources(state["sources"])),
+        *(state["standalone_question"], state["question"], show_today(state), instructions or ""),
+        *list_results(state["work"], state["sources"]),
+        *state["outline"],
+    )
+    said = (strip_markers(text[each.start : each.end]).strip() for each in split_claims(text, []))
+    return find_unstated([each[find_item(each) :] for each in said], given)
 
 
 def _recites(text: str, question: str, sources: Sequence[Source]) -> bool:

@@ -85,6 +85,18 @@ async def test_an_answer_without_markers_is_cited_and_what_no_source_says_is_nam
     assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
 
 
+async def test_a_figure_that_no_source_states_is_named_and_not_sure(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        for written, unstated in (
+            ("Its warranty is 48 months [1].", ["Its warranty is 48 months."]),
+            ("Its warranty is 36 months ÷ 12 = 3 years [1].", None),
+        ):
+            server.behaviour.replies = [written]
+            done, _ = await ask_for_events(services, f"How long is the warranty of the Falke{'?' * (not unstated)}")
+            named = [{"code": "uncited", "statements": unstated}] if unstated else []
+            assert (done["outcome_reasons"], done["confidence"] <= 0.6) == (named, bool(unstated))
+
+
 @pytest.mark.parametrize(
     ("question", "written", "overruled"),
     [
