@@ -7,8 +7,8 @@ from itertools import accumulate, permutations
 
 from nodes.reading.words import tokenize
 
-_FIGURE = r"\d+(?:[.,]\d+)*"
-_SHOWN = re.compile(rf"{_FIGURE}|[+−–*/×·÷]|(?<=\s)[-x:](?=\s)")
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+_SHOWN = re.compile(rf"{_FIGURE.pattern}|[+−–*/×·÷]|(?<=\s)[-x:](?=\s)")
 """The figures and signs of a calculation that is written out."""
 _UNNAMED = re.compile(r"(?<=\d):00\b|(?<=[×*·/÷]) ?(?:7|12|24|60|100|365|1000)\b")
 """What sources often leave out: the minutes of a full hour (8 p.m. is 20:00), and what one unit has of another."""
@@ -21,9 +21,10 @@ def find_unstated(statements: Sequence[str], given: Iterable[str]) -> list[str]:
     """Return the statements with a figure that no text which was `given` has, and that none of them computes from
     figures which are given or computed. Statements have no markers."""
     held = {value for text in given for figure in _list_figures(text) for value, _ in _read(figure)}
-    said = {each: _UNNAMED.sub("", each) for each in statements}
+    # A number in words mostly counts what is spoken of: "two people of that name".
     lacking = {
-        each: [figure for figure in _list_figures(text) if not _holds(held, figure)] for each, text in said.items()
+        each: [found for found in _FIGURE.findall(_UNNAMED.sub("", each)) if not _holds(held, found)]
+        for each in statements
     }
     while computed := {
         value
