@@ -305,6 +305,10 @@ class ModelTimeout(ModelUnavailable):
     """The language model took too long. Try again in a moment, or raise ASKGRAPH_MODEL_TIMEOUT."""
 
 
+class ModelLoading(ModelUnavailable):
+    """The language model is still being loaded. Try again in a moment."""
+
+
 # Ends a judgement, never a run.
 class OverBudget(ModelUnavailable):
     """The run has spent its budget."""

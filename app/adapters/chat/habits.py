@@ -88,6 +88,11 @@ _CRASHED = re.compile(
     r"|unexpected eof",
     re.IGNORECASE,
 )
+_LOADS = re.compile(
+    r"(?<!error )\bloading (the )?model\b|\bmodel\b.{0,200}\b(is|still|currently) (loading|being loaded)\b",
+    re.IGNORECASE,
+)
+"""What llama.cpp, Ollama and Hugging Face say while they load; "error loading model" has ended."""
 _MOST_THOUGHTS = 100
 """Replies whose thoughts are kept. Chosen: 2 MB at most, and longer than a run has calls."""
 _BROKEN = 3
@@ -154,6 +159,11 @@ def is_crash(error: openai.APIError) -> bool:
     """Return True where the error says that the server has broken down, for which nothing in the request is a reason
     except its length."""
     return bool(_CRASHED.search(quote(error)))
+
+
+def is_loading(error: openai.APIStatusError) -> bool:
+    """Return True where the error says that the server still loads the model."""
+    return error.status_code >= 500 and bool(_LOADS.search(quote(error)))
 
 
 def is_filtered(error: openai.APIError) -> bool:
@@ -277,7 +287,7 @@ class Habits:
     def is_refusal(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> bool:
         """Return True where the request may be answered without something that is in it."""
         is_named = any(self._names(error, name) for name in used & _OPTIONAL.keys())
-        if error.status_code == 500:
+        if error.status_code == 500 and not is_loading(error):
             self.broken += not tried
             return self.broken % _BROKEN == 0 or is_named
         if is_spent(error) or is_crash(error) or spell(error) == self.hopeless:

@@ -36,6 +36,7 @@ from domain.errors import (
     AskgraphError,
     ContextTooLong,
     ModelError,
+    ModelLoading,
     ModelRefused,
     ModelRejectedKey,
     ModelReplyCut,
@@ -43,6 +44,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import (
+    AWAITED_UNTIL,
     LARGER_WINDOW,
     UNSAID,
     FailedAttempt,
@@ -66,7 +68,7 @@ PAUSES = (0.5, 1.0)
 callers do not return at once."""
 LONGEST_PAUSE = 5.0
 """Longest wait for a retry, in seconds. If a provider asks for more, the next model or the local judgement takes
-over."""
+over, unless it still loads the model: then asking goes on, at least as often, for as long as the call has."""
 
 JUDGEMENT_TOKENS = 1000
 """Token limit of a judgement: twice what eight claims or forty ranks need. A weak model can fill a list forever, and
@@ -402,9 +404,9 @@ class LangChainChat:
         which `list_sent` returns what it sends."""
         deadline = asyncio.get_running_loop().time() + timeout
         if busy := self.circuit.find_wait():
-            await _wait(busy, PAUSES[0], deadline)
+            await _wait(busy, PAUSES[0], deadline, LONGEST_PAUSE)
         with self.circuit.guard():
-            pauses = iter(PAUSES)
+            pauses, loading = iter(PAUSES), PAUSES[0]
             while True:
                 try:
                     with self._translated(sink):
@@ -415,12 +417,15 @@ class LangChainChat:
                     if isinstance(error, ModelTimeout):
                         self._go_on_loading()
                     raise
+                except ModelLoading as error:
+                    await _wait(error, loading, min(deadline, AWAITED_UNTIL.get()), timeout)
+                    loading = min(2 * loading, LONGEST_PAUSE)
                 except ModelUnavailable as error:
                     self.circuit.keep_wait(error)
                     pause = next(pauses, None)
                     if pause is None:
                         raise
-                    await _wait(error, pause, deadline)
+                    await _wait(error, pause, deadline, LONGEST_PAUSE)
 
     async def _next(
         self, chunks: AsyncIterator[AIMessageChunk], deadline: float, sink: UsageSink
@@ -471,14 +476,14 @@ def _counts_nothing(usage: UsageMetadata | None) -> bool:
     return usage is not None and not usage["input_tokens"] and not usage["output_tokens"]
 
 
-async def _wait(error: ModelUnavailable, pause: float, deadline: float) -> None:
-    """Wait before the next request, or raise the error where that takes too long. `deadline` is a time of the event
-    loop."""
+async def _wait(error: ModelUnavailable, pause: float, deadline: float, longest: float) -> None:
+    """Wait before the next request, or raise the error where that takes too long: past `deadline`, a time of the event
+    loop, or more than `longest` seconds."""
     wait = pause * random.uniform(0.75, 1.25)
     if error.again_in is not None:
         # Not before the time that the provider names, and not all callers at the same moment.
         wait = error.again_in + wait / 4
-    if wait > min(LONGEST_PAUSE, deadline - asyncio.get_running_loop().time()):
+    if wait > min(longest, deadline - asyncio.get_running_loop().time()):
         raise error
     await asyncio.sleep(wait)
 

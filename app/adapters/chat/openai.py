@@ -34,6 +34,7 @@ from app.adapters.chat.habits import (
     find_allowed,
     find_smaller,
     is_filtered,
+    is_loading,
     is_pair,
     is_spent,
     is_too_long,
@@ -52,6 +53,7 @@ from domain.errors import (
     AskgraphError,
     ContextTooLong,
     ModelError,
+    ModelLoading,
     ModelRefused,
     ModelRejectedKey,
     ModelThoughtAloud,
@@ -161,8 +163,9 @@ class OpenAIChat(LangChainChat):
             return error.message
         except (openai.APIConnectionError, TimeoutError) as error:
             return explain_silence(f"The language model's server at {self._shown}", error, "OPENAI_BASE_URL")
-        except (openai.OpenAIError, *_UNUSABLE):
-            return None
+        except (openai.OpenAIError, *_UNUSABLE) as error:
+            loads = isinstance(error, openai.APIStatusError) and is_loading(error)
+            return self._translate(error).message if loads else None
         if listed and not any(_is_name(each, self.name) for each in listed):
             some = ", ".join(sorted(listed)[:5])
             return f"The server at {self._shown} does not list a model {self.name!r}; it lists {some}."
@@ -238,6 +241,11 @@ class OpenAIChat(LangChainChat):
             case openai.PermissionDeniedError():
                 message = f"The language model {self.name} may not be used with this key and address{quote(error)}."
                 return ModelRejectedKey(f"{message} Check OPENAI_API_KEY.")
+            case openai.APIStatusError() if is_loading(error):
+                again_in = read_retry_after(error)
+                moment = f"Try again in {_name_time(again_in or 0)}."
+                message = f"The language model {self.name} is still being loaded{quote(error)}. {moment}"
+                return ModelLoading(message, again_in=again_in, said=spell(error))
             case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
                 return super()._translate(error)
             case openai.APIStatusError() if error.status_code in (404, 405):

@@ -21,6 +21,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import Message
+from nodes.prompting.asking import within
 from tests.adapters.models.test_openai import PROVIDER
 from tests.contracts.chat_model import MESSAGES, SEARCH, Judgement, Sink, call
 from tests.wire.habits import CALL, HABITS, JUDGEMENT, THOUGHT, WORDS, Habit
@@ -296,6 +297,37 @@ async def test_what_a_refusal_means_is_read_from_all_that_is_said(
         with pytest.raises(expected, match=says):
             await call(model, "stream")
         assert len(server.requests) == count
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "times", "loads"),
+    [
+        (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 4, True),
+        (503, {"error": "Model meta-llama/Llama-3.1-8B is currently loading", "estimated_time": 20.0}, 4, True),
+        (503, {"error": {"message": "OpenAIException - Loading model. Received Model Group=large"}}, 4, True),
+        (500, {"error": {"message": "unexpected server status: llm server loading model"}}, 4, True),
+        (503, {"error": "The model is still being loaded. Retry after 0.1 s."}, 1, True),
+        (503, {"error": "The model is still being loaded. Retry after 9 s."}, 1, False),
+        (503, {"error": {"message": "Loading model"}}, 99, False),
+        (503, {"error": "The model is overloaded."}, 3, None),
+        (500, {"error": "error loading model: unable to allocate CUDA0 buffer"}, 3, None),
+    ],
+)
+async def test_a_server_that_says_that_it_loads_is_waited_for(
+    status: int, said: object, times: int, loads: bool | None
+) -> None:
+    left = [said] * times
+    slow = Habit("l", "", "", status=status, refuses=lambda body: left.pop() if left else None)  # type: ignore[arg-type,return-value]
+    async with PROVIDER.open(3, habit=slow) as (server, _, model):
+        if loads:
+            assert await call(model, "stream") == WORDS
+            assert len(server.requests) == times + 1
+            return
+        with pytest.raises(ModelUnavailable) as caught:
+            async with within(time.monotonic() + 0.3, ModelTimeout()):
+                await call(model, "stream")
+        assert ("is still being loaded: " in caught.value.message) == (loads is False)
+        assert len(server.requests) == times or times == 99
 
 
 async def test_tools_are_told_as_text_where_a_schema_of_theirs_is_refused() -> None:
