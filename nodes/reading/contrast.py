@@ -13,7 +13,7 @@ from math import fsum
 from pathlib import Path
 
 from domain.text.terms import STOP_WORDS
-from nodes.reading.words import find_keys, tokenize
+from domain.text.words import find_keys, tokenize
 
 _DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
 

@@ -14,9 +14,9 @@ from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.tables import is_row, split_cells
 from domain.text.terms import STOP_WORDS, drop_version_sign, find_terms, has_address
+from domain.text.words import read_keys
 from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
-from nodes.reading.words import read_keys
 
 Fit = Literal["none", "another", "unsure", "open", "figure"]
 """Whether a quote can answer: not; it is of another subject; it may, and is not seen to; perhaps; it has the figure

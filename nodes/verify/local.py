@@ -19,9 +19,9 @@ from domain.ports.judgement import SUPPORTED, Align, Check
 from domain.text.claims import is_statement, read_documents
 from domain.text.markers import strip_markers
 from domain.text.terms import STOP_WORDS
+from domain.text.words import read_keys, tokenize
 from nodes.reading.contrast import denies, has_opposite, share_matter
 from nodes.reading.units import split_units
-from nodes.reading.words import read_keys, tokenize
 from nodes.writing.claims import find_quoted
 from nodes.writing.missing import find_names
 

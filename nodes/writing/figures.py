@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import accumulate, permutations
 
-from nodes.reading.words import tokenize
+from domain.text.words import tokenize
 
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _SHOWN = re.compile(rf"{_FIGURE.pattern}|[+−–*/×·÷]|(?<=\s)[-x:](?=\s)")

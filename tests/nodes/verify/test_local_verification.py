@@ -4,7 +4,7 @@ import pytest
 
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
-from nodes.reading.words import read_keys
+from domain.text.words import read_keys
 from nodes.verify.local import LocalVerifier
 from tests.sources import make_source
 
