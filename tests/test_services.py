@@ -65,6 +65,7 @@ async def test_a_provider_that_is_down_is_asked_no_more_as_health_says_and_answe
         body = await read_health(services)
         assert len(server.requests) == asked
         assert body["models"].startswith("The language model gpt-4.1-mini is not answering; it is tried again in")
+        assert failed in body["models"]
         assert body["status"] == "degraded"
         assert body["answering"]["gpt-4.1-mini"].startswith("not answering; tried again in")
         assert body["answering"]["gpt-4.1"] == "ok", "nobody asked it"

@@ -30,6 +30,8 @@ class Circuit:
         self._name = name
         self._failures = 0
         """Unanswered calls, one after the other."""
+        self._since = ""
+        """When the first of them failed."""
         self._opened_at = 0.0
         self._probing = False
         self._free_at = 0.0
@@ -55,6 +57,7 @@ class Circuit:
             raise
         except asyncio.CancelledError:
             if loop.time() - begun >= _SILENCE and loop.time() + _TICK >= AWAITED_UNTIL.get():
+                self.problem = f"{self._name} took too long."
                 self._count_failure()
             raise
         except AskgraphError as error:
@@ -85,22 +88,27 @@ class Circuit:
     def describe(self) -> str:
         """Describe the provider's state in words."""
         if (seconds := self._closed_for()) > 0:
-            return f"not answering; tried again in {seconds:.0f} s"
+            return f"not answering; tried again in {seconds:.0f} s. {self._why}"
         if self._is_open:
-            return "not answering; tried again with the next question"
+            return f"not answering; tried again with the next question. {self._why}"
         return self.problem or "ok"
 
     def find_problem(self) -> str | None:
         """Return the current problem as a sentence; None if there is none."""
-        return self._refuse().message if self._is_open else self.problem
+        return explain(self._refuse()) if self._is_open else self.problem
 
     @property
     def _is_open(self) -> bool:
         return self._failures >= THRESHOLD
 
+    @property
+    def _why(self) -> str:
+        return f"Since {self._since}: {self.problem or 'no answer'}"
+
     def _count_failure(self) -> None:
         # Not of calls that were under way when the circuit opened: they would lengthen its pause.
         if not self._is_open or self._probing:
+            self._since = self._since if self._failures else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
             self._failures += 1
             self._opened_at = time.monotonic()
 
@@ -115,7 +123,8 @@ class Circuit:
 
     def _refuse(self) -> ModelUnavailable:
         seconds = max(1.0, self._closed_for())
-        return ModelUnavailable(f"{self._name} is not answering; it is tried again in {seconds:.0f} s.")
+        message = f"{self._name} is not answering; it is tried again in {seconds:.0f} s."
+        return ModelUnavailable(message, said=self._why)
 
     def _closed_for(self) -> float:
         return self._opened_at + PAUSE - time.monotonic() if self._is_open else 0.0

@@ -29,7 +29,7 @@ from app.adapters.prices import PriceTable
 from app.adapters.sdk_errors import find_words, translate
 from app.settings import Settings, reveal
 from app.support.addresses import read_api_address
-from domain.errors import ConfigurationError, EmbedderUnavailable, ModelError, ModelUnavailable
+from domain.errors import ConfigurationError, EmbedderUnavailable, ModelError, ModelUnavailable, explain
 from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import ModelUsage, UsageSink
@@ -236,7 +236,7 @@ class OpenAIEmbedder:
                     model = f"The embedding model {self.model} at {self._server.base_url}"
                     raise translate(error, model, keys=_KEYS, names="ASKGRAPH_EMBEDDINGS and its base URL") from error
         except (ModelUnavailable, ModelError, EmbedderUnavailable) as error:
-            self.problem = error.message
+            self.problem = explain(error)
             raise EmbedderUnavailable(error.message) from error
         self.problem = None
 
