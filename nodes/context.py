@@ -56,7 +56,7 @@ class Ledger:
         self.usage.append(usage)
         if usage.unread:
             problem = f"The server of the language model {usage.model} seems to have cut what it was sent"
-            self.warn(f"{problem}: it counted less than half of it. {LARGER_WINDOW}")
+            self.warn(f"{problem}: it counted only {usage.input_tokens:,} tokens. {LARGER_WINDOW}")
 
     def record_failure(self, failure: FailedAttempt) -> None:
         """Leave the attempt to the tape: it cost nothing, and what comes of it is the step's own affair."""

@@ -545,12 +545,24 @@ async def test_the_tokens_that_a_provider_knew_are_counted(told: dict[str, Any])
             assert [(used.input_tokens, used.cached_tokens) for used in sink.usage] == [(100, 64)]
 
 
-async def test_a_prompt_that_the_server_has_cut_in_silence_is_noticed() -> None:
-    counted = {"prompt_tokens": 512, "completion_tokens": 20}
-    small = Habit("small", "", "", body=lambda body: {**body, "usage": counted})
-    async with PROVIDER.open(3, habit=small) as (_, _, model):
-        for size, unread in ((100, False), (1500, True)):
-            for how in ("judge", "act", "stream"):
+@pytest.mark.parametrize(
+    ("words", "times", "counts"),
+    [
+        # 5, 7,501, 13,501 and 8,000 tokens of ours.
+        ("The notice. Judge. ", 1, {512: False}),
+        ("The notice. Judge. ", 1500, {512: True, 3000: True, 4097: False, 4098: True, 4099: True, 6146: False}),
+        ("The notice. Judge. ", 2700, {8191: False, 8192: True, 8194: True}),
+        ("通知期間は六週間です。", 1000, {3000: True, 4001: False}),
+    ],
+)
+async def test_a_prompt_that_the_server_has_cut_in_silence_is_noticed(
+    words: str, times: int, counts: dict[int, bool]
+) -> None:
+    for counted, unread in counts.items():
+        usage = {"prompt_tokens": counted, "completion_tokens": 20}
+        small = Habit("small", "", "", body=lambda body, usage=usage: {**body, "usage": usage})  # type: ignore[misc]
+        async with PROVIDER.open(3, habit=small) as (_, _, model):
+            for how in ("judge", "act", "stream") if counted == 512 else ("act",):
                 sink = Sink()
-                await call(model, how, sink, [Message("user", "The notice. Judge. " * size)])
-                assert [used.unread for used in sink.usage] == [unread]
+                await call(model, how, sink, [Message("user", words * times)])
+                assert ([used.unread for used in sink.usage], counted) == ([unread], counted)
