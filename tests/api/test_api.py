@@ -274,11 +274,23 @@ def post_to(path: str, query: bytes = b"") -> dict[str, Any]:
     return {"type": "http", "http_version": "1.1", "method": "POST", **given}
 
 
-@pytest.mark.parametrize(("on_disconnect", "state", "ttft"), [("cancel", "stopped", 60), ("continue", "done", 0)])
-async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so(
-    settings: Settings, library: dict[str, str], on_disconnect: str, state: str, ttft: float
+LEFT = {"thread_id": "left"}
+PROMPT = {"role": "user", "content": QUESTION["question"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "state", "ttft"),
+    [
+        ("/api/chat", QUESTION | LEFT | {"on_disconnect": "cancel"}, "stopped", 60),
+        ("/api/chat", QUESTION | LEFT | {"on_disconnect": "continue"}, "done", 0),
+        ("/v1/chat/completions", {"model": "fast", "messages": [PROMPT], "metadata": LEFT}, "stopped", 60),
+        ("/v1/responses", {"model": "fast", "input": [PROMPT], "metadata": LEFT}, "stopped", 60),
+    ],
+)
+async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_that_is_said(
+    settings: Settings, library: dict[str, str], path: str, body: dict[str, Any], state: str, ttft: float
 ) -> None:
-    messages = iter([QUESTION | {"thread_id": "left", "on_disconnect": on_disconnect}])
+    messages = iter([body])
 
     async def receive() -> dict[str, Any]:
         if message := next(messages, None):
@@ -293,7 +305,7 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
     async def send(message: Any) -> None:
         pass
 
-    scope = post_to("/api/chat", b"stream=false")
+    scope = post_to(path, b"stream=false")
     async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
         async with run_app(make_app(services)) as app:
             await app(scope, receive, send)
