@@ -8,7 +8,7 @@ Offsets (`start`, `end`) count characters (Python string indices, end exclusive)
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -460,6 +460,11 @@ class Source(CitedPlace):
     lines: list[TextLine]
     dense: float | None
     lexical: float | None
+
+
+def list_hashes(places: Iterable[CitedPlace]) -> dict[str, str]:
+    """Return the hashes of the documents in which these places are, by id; empty where the hash is not known."""
+    return {each["document_id"]: each.get("content_hash", "") for each in places if "outside" not in each}
 
 
 Since = Literal["changed", "deleted"]

@@ -144,6 +144,12 @@ class Turn(TypedDict):
     """What was offered to choose from, where the outcome is `asked_back`."""
     stopped: NotRequired[bool]
     """True where somebody stopped the turn; `answer` is what was written until then."""
+    rests_on: NotRequired[dict[str, str]]
+    """Content hashes of the documents cited, by id, and of those that the earlier turns rest on, whose words this one
+    may repeat. An empty hash: any content. Absent in older states; see `list_grounds`."""
+    held_back: NotRequired["Turn"]
+    """The whole turn, while what it rests on does not stand as it was cited: `answer` says so, and nothing of it is
+    told to a model or carried on (`app/history/since.py`)."""
 
 
 _TURN = TypeAdapter(Turn)
@@ -265,6 +271,11 @@ class AnswerState(TurnInput, PerQuestion):
     """The whole state. Only `turns` outlives the question."""
 
     turns: list[Turn]
+
+
+def list_grounds(turn: Turn) -> dict[str, str]:
+    """Return the content hashes of the documents that the turn rests on, by their ids."""
+    return turn["rests_on"] if "rests_on" in turn else dict.fromkeys(turn.get("document_ids", ()), "")
 
 
 def remember(turns: list[Turn], turn: Turn) -> list[Turn]:

@@ -23,6 +23,7 @@ from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judg
 from app.answering.parts import RunParts
 from app.answering.reading import note_reads
 from app.answering.records import adopt, make_done
+from app.history.since import hold_back
 from app.history.states import read_values
 from app.history.thread_states import trace_id
 from domain.documents import Citation
@@ -109,14 +110,16 @@ class RunAnswer:
         return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
 
     async def _take_up_conversation(self, saved: StateSnapshot | None) -> None:
-        """Read what was said before, as far as the asker may read it."""
+        """Read what was said before, as far as the asker may read it and its documents stand as they were cited."""
         said = self.request.history if saved is None else saved.values.get("turns")
         past = [each for each in read_turns(said)[-REMEMBERED_TURNS:] if each["run_id"] != self.request.run_id]
         self.turns = list(await self._parts.threads.list_readable(self._scope, past))
+        is_new = self._reached is None
+        if is_new:
+            self.turns = await hold_back(self._parts.documents, self._scope, self.turns)
         # What the asker may not read stands in no state of their run. What a client brought is saved like the end of an
-        # earlier run, so that the graph, history and replays find it there.
-        is_cut = self._reached is None and len(self.turns) < len(past)
-        if self.request.history if saved is None else is_cut:
+        # earlier run, so that the graph, history and replays find it there, and so is what is held back.
+        if self.request.history if saved is None else is_new and self.turns != past:
             await self._write_conversation()
         self.knows_turns = True
 

@@ -18,12 +18,13 @@ from app.answering.run_answer import RunAnswer
 from app.support.cancelling import end_tasks, keep_cancelling
 from app.support.logs import log_about
 from app.support.spans import span
+from domain.documents import list_hashes
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
 from domain.execution.spans import Facts, Note, ignore
 from domain.history.lineage import Lineage, list_sent
 from domain.runs import FIRST_TOKEN, Lease, RunRecord, RunState, Shown
-from domain.state import AnswerState, count_tokens
+from domain.state import AnswerState, count_tokens, list_grounds
 from domain.text.languages import detect_language
 from nodes.wording.notices import read_catalogue
 from nodes.writing.stream import finish_turn
@@ -179,7 +180,12 @@ class RunExecution:
         """Make the end of a run that was stopped. Its turn joins the conversation, marked as stopped."""
         run_id = self.request.run_id
         turns = finish_turn(state, state["answer"], state["citations"], state["outcome"])
-        state["turns"] = [turn | {"stopped": True} if turn["run_id"] == run_id else turn for turn in turns]
+        # What it has written last may not be cited yet.
+        grounds = list_hashes(state["sources"])
+        state["turns"] = [
+            {**turn, "stopped": True, "rests_on": grounds | list_grounds(turn)} if turn["run_id"] == run_id else turn
+            for turn in turns
+        ]
         total_ms = milliseconds_since(self._started)
         return make_done(state, self.request.thread_id, total_ms, self._answer.trace_url(), stopped=True)
 

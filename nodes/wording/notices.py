@@ -87,6 +87,7 @@ class Library(_Texts):
     some_documents: str
     about: str
     not_found: str
+    held_back: str
 
 
 class Question(_Texts):

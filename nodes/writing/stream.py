@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from domain.documents import Citation, Source
+from domain.documents import Citation, Source, list_hashes
 from domain.events import CitationUsed, Content, Correction
 from domain.library.citations import cite
 from domain.outcome import Framing, Outcome
 from domain.ports.judgement import Align
 from domain.profile import CitationStyle
-from domain.state import Route, Turn, TurnInput, remember
+from domain.state import Route, Turn, TurnInput, list_grounds, remember
 from domain.text.claims import split_claims
 from domain.text.closings import ClosingStream
 from domain.text.disguises import DisguiseStream
@@ -173,7 +173,11 @@ def finish_turn(
         document_ids=list(dict.fromkeys(citation["document_id"] for citation in documents)),
         headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in documents)],
         outcome=outcome,
+        rests_on=list_hashes(documents),
     )
+    for earlier in state["turns"]:
+        if earlier["run_id"] != state["run_id"]:
+            turn["rests_on"] |= list_grounds(earlier)
     if framing and any(framing.values()):
         turn["framing"] = framing
     return remember(state["turns"], turn)

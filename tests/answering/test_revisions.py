@@ -5,14 +5,18 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+import pytest
+
 from app.adapters.postgres.pool import open_session
 from app.api.schema.descriptions import describe
 from app.history.retention import prune
 from app.serving.application import make_app
+from app.settings import Settings
 from app.wiring.services import Services
 from domain.history.retention import Policy
 from domain.scope import Scope
-from tests.asking import ask, ask_for_events
+from nodes.wording.notices import read_catalogue
+from tests.asking import ask, ask_for_events, serve_models
 from tests.http_client import open_client
 
 OLD = b"# Prices\n\nA day ticket costs nine euros.\n"
@@ -128,6 +132,67 @@ async def test_what_became_of_a_cited_document_is_told(services: Services) -> No
     assert await read() == ["deleted", 1]
     await add(services, NEW)
     assert await read() == ["changed", 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [("/api/chat?stream=false", ["question", "thread_id"]), ("/v1/chat/completions", ["messages", "model"])],
+)
+async def test_a_model_is_told_no_answer_whose_document_is_gone(
+    settings: Settings, path: str, fields: list[str]
+) -> None:
+    pool = b"# Pool\n\nThe pool opens at noon."
+    async with (
+        serve_models(settings, {"prices.md": OLD, "pool.md": pool}) as (services, server),
+        open_client(make_app(services)) as client,
+    ):
+        said: list[dict[str, Any]] = []
+        last: dict[str, Any] = {"thread_id": None}
+
+        async def go_on(question: str) -> set[tuple[str, ...]]:
+            """What models were told of earlier answers."""
+            server.requests.clear()
+            said.append({"role": "user", "content": question})
+            asked = {"question": question, "thread_id": last["thread_id"], "messages": said, "model": "fast"}
+            answer = await client.post(path, json={each: asked[each] for each in fields})
+            last.update(thread_id=answer.headers["x-thread-id"], run_id=answer.headers["x-run-id"])
+            whole = answer.json()
+            said.append(whole["choices"][0]["message"] if "choices" in whole else {"content": whole["answer"]})
+            told = [each["messages"][1:] for each in server.requests]
+            assert all(each["role"] == ("user", "assistant")[n % 2] for shown in told for n, each in enumerate(shown))
+            return {tuple(each["content"] for each in shown[1::2]) for shown in told}
+
+        await go_on(QUESTION)
+        assert "nine euros" in said[1]["content"]
+        assert await go_on("And when does the pool open?") == {(said[1]["content"],)}
+        document_id = await add(services, NEW)
+        gone = read_catalogue("en").library.held_back
+        assert await go_on("And what was the price again?") == {(gone, gone)}, "the second may repeat the first"
+        replay = {"run_id": last["run_id"], "tape": "strict"}
+        again = await client.post(f"/api/threads/{last['thread_id']}/replay?stream=false", json=replay)
+        assert again.json()["comparison"]["identical"]
+        assert "nine euros" not in again.text
+        await services.library.ingestion.delete("default", document_id)
+        assert await go_on("And is there a price for children?") == {(gone, gone, gone)}
+        await add(services, OLD)
+        [told] = await go_on("And is there a discount?")
+        assert [told[0], told[1], told[2]] == [said[1]["content"], said[3]["content"], gone]
+
+
+async def test_no_word_of_an_answer_whose_document_is_gone_is_carried_on(services: Services) -> None:
+    address = b"# Addresses\n\nPetra Lindqvist has her office in Dock Road."
+    claims = await services.library.ingestion.add(
+        "default", "claims.md", b"# Claims\n\nPetra Lindqvist handles claims."
+    )
+    await services.library.ingestion.add("default", "addresses.md", address)
+    thread_id = (await ask(services, "Who handles claims?"))["thread_id"]
+    followed = await ask(services, "And where is her office?", thread_id=thread_id)
+    assert "Lindqvist" in followed["standalone_question"]
+    assert claims.document_id is not None
+    await services.library.ingestion.delete("default", claims.document_id)
+    followed = await ask(services, "And when is she there?", thread_id=thread_id)
+    assert followed["standalone_question"].startswith("And when is she there?")
+    assert "Lindqvist" not in followed["standalone_question"]
 
 
 async def test_of_copies_an_answer_shows_one(services: Services) -> None:

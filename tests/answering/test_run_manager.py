@@ -204,6 +204,7 @@ async def test_a_stop_ends_the_model_call_and_keeps_the_text_so_far(
     [turn] = await read_turns(process, started.thread_id)
     assert turn["stopped"]
     assert turn["answer"] == done["answer"]
+    assert turn["rests_on"], "its last words may not be cited yet"
     steps = await process.services.make_history_reader().read("default", started.thread_id)
     assert steps[-1]["node"] == "stop"
     record = await process.services.runs.log.get("default", started.run_id)

@@ -89,15 +89,17 @@ def test_links_of_the_question_and_the_sources_stay() -> None:
 
 
 def test_a_finished_turn_joins_its_conversation() -> None:
+    before: Any = {"run_id": "before", "rests_on": {"earlier": "hash"}}
     state: Any = {
         "run_id": "r", "question": "And it?", "standalone_question": "And the Falke?", "route": "needs_retrieval",
-        "turns": [{"run_id": "before"}],
+        "turns": [before],
     }  # fmt: skip
     citations = [cite(make_source(text, title=title)) for text, title in (("a", "A"), ("b", "B"), ("c", "A"))]
     assert finish_turn(state, "36 [1].", citations, "answered") == [
-        {"run_id": "before"},
+        before,
         {
             "run_id": "r", "question": "And it?", "standalone_question": "And the Falke?", "route": "needs_retrieval",
             "answer": "36 [1].", "documents": ["A", "B"], "document_ids": ["d"], "headings": [[]], "outcome": "answered",
+            "rests_on": {"d": "", "earlier": "hash"},
         },
     ]  # fmt: skip
