@@ -96,7 +96,7 @@ async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
         writer.close()
 
     server = await asyncio.start_server(ignore, "127.0.0.1", 0)
-    redis_server = RedisServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
+    redis_server = RedisServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0", timeout_seconds=0.5)
     cache = RedisAnswerCache(redis_server)
     assert await cache.find(KEY) is None
     tried = accepted

@@ -206,10 +206,10 @@ async def test_what_a_long_section_says_in_its_second_chunk_is_quoted_where_it_s
 
 
 def make_long_guide() -> bytes:
-    """Three hundred chunks: more than fit into a prompt, with what matters at the end of each section."""
+    """More than fits into a prompt, with what matters at the end of each section."""
     talk = "People travel for many reasons, and every one of them is welcome in this company. "
     parts = [
-        f"## Part {part}\n\n" + f"{talk * 12}\n\n" * 6 + f"A journey of kind {part} costs at most {part * 111} dollars."
+        f"## Part {part}\n\n" + f"{talk * 12}\n\n" * 2 + f"A journey of kind {part} costs at most {part * 111} dollars."
         for part in range(1, 31)
     ]
     return ("# Long guide\n\n" + "\n\n".join(parts)).encode()

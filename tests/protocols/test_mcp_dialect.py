@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -20,7 +19,6 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 from app.access.keys import make_key
 from app.api.protocols import mcp_protocol
 from app.api.protocols.mcp_tools import Report, ToolResult, Tools
-from app.serving.address import publish_address
 from app.serving.application import make_app
 from app.settings import Settings, reveal
 from app.wiring.services import Services
@@ -268,9 +266,9 @@ async def test_a_step_that_works_on_is_reported_again(served: Served, monkeypatc
     assert heard == sorted(set(heard)), "progress that does not grow counts as none"
 
 
-@pytest.mark.parametrize("server", ["none", "of this home", "named"])
+@pytest.mark.parametrize("named", [False, True])
 async def test_a_program_that_starts_the_command_is_answered(
-    services: Services, library: dict[str, str], tmp_path: Path, server: str
+    services: Services, library: dict[str, str], tmp_path: Path, *, named: bool
 ) -> None:
     settings = services.settings.model_copy(update={"home": tmp_path})
     steps: list[str | None] = []
@@ -281,7 +279,7 @@ async def test_a_program_that_starts_the_command_is_answered(
 
     async with AsyncExitStack() as stack:
         more = {}
-        if server != "none":
+        if named:
             app = await stack.enter_async_context(run_app(make_app(services, local_token="owner", closed=True)))
 
             async def note_path(scope: Any, receive: Any, send: Any) -> None:
@@ -289,12 +287,7 @@ async def test_a_program_that_starts_the_command_is_answered(
                 await app(scope, receive, send)
 
             address = await stack.enter_async_context(serve_app(note_path))
-            if server == "named":
-                more = {"ASKGRAPH_SERVER": address, "ASKGRAPH_API_KEY": "owner"}
-            else:
-                port = urlsplit(address).port
-                assert port
-                stack.enter_context(publish_address(settings, "127.0.0.1", port, "owner"))
+            more = {"ASKGRAPH_SERVER": address, "ASKGRAPH_API_KEY": "owner"}
         async with Client(start(settings, **more)) as client:
             said = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
             assert "36 months" in read(said)
@@ -304,7 +297,7 @@ async def test_a_program_that_starts_the_command_is_answered(
                 await client.read_resource(f"askgraph://documents/default/{library['Station handbook']}")
             )
             assert (await client.call_tool("ask", {"question": QUESTION, "mode": "none"})).is_error
-    assert ("/mcp" in paths) == (server != "none")
+    assert ("/mcp" in paths) == named
 
 
 async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """`langgraph dev`, as an engineer starts it, on the services' own embedded servers."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,6 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.settings import read_settings
+from app.wiring.services import open_services
 from graphs.answer import build_answer_graph
 
 REPOSITORY = Path(__file__).parents[2]
@@ -32,14 +35,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """LangGraph's server with its check for blocking calls on, and one document in the library."""
     folder = tmp_path_factory.mktemp("studio")
     environment = {**os.environ, "ASKGRAPH_HOME": str(folder / "home"), "NO_COLOR": "1"}
-    (folder / "handbook.md").write_text(HANDBOOK)
-    subprocess.run(
-        [PROGRAMS / "askgraph", "ingest", "handbook.md"],
-        cwd=folder,
-        env=environment,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    asyncio.run(add(folder / "home", HANDBOOK))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -68,6 +64,11 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+async def add(home: Path, text: str) -> None:
+    async with open_services(read_settings(home=home, load_samples=False)) as services:
+        await services.library.ingestion.add("default", "handbook.md", text.encode())
 
 
 def wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -331,9 +331,10 @@ async def test_readers_wait_for_a_write_in_flight_and_a_cancelled_write_loses_no
 
 
 async def test_everything_is_stored_once_the_database_is_back(
-    database_url: str, saver: PackedSaver, elsewhere: PackedSaver, monkeypatch: pytest.MonkeyPatch
+    database_url: str, pool: Pool, saver: PackedSaver, elsewhere: PackedSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "QUERY_SECONDS", 0.5)
+    pool.timeout = 0.5
     monkeypatch.setattr(buffer, "RETRY_SECONDS", 3600.0)
     config = thread()
     name = str(conninfo_to_dict(database_url)["dbname"])
