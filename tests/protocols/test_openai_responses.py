@@ -9,7 +9,9 @@ import pytest
 from openai import AsyncOpenAI
 
 from app.wiring.services import Services
-from tests.asking import QUESTION
+from domain.scope import Scope
+from nodes.wording.notices import read_catalogue
+from tests.asking import QUESTION, read_state
 from tests.http_client import serve_services
 from tests.protocols.node_clients import needs_node, run_node
 
@@ -51,7 +53,7 @@ async def test_a_response_is_that_of_our_own_api_and_so_is_a_streamed_one(client
 
 
 async def test_a_conversation_goes_on_by_the_response_before_or_by_its_messages(
-    client: AsyncOpenAI, services: Services
+    client: AsyncOpenAI, services: Services, library: dict[str, str]
 ) -> None:
     first = await client.responses.create(model="standard", input=QUESTION)
     second = await client.responses.create(model="standard", input="Who handles claims?", previous_response_id=first.id)
@@ -76,6 +78,11 @@ async def test_a_conversation_goes_on_by_the_response_before_or_by_its_messages(
     said[2] = {"type": "item_reference", "id": said[2]["id"]}
     said.insert(2, {"type": "reasoning", "id": "rs_1", "summary": [], "content": None})
     assert "Petra Lindqvist" in (await client.responses.create(model="standard", input=said)).output_text
+    await services.library.ingestion.delete("default", library["Station handbook"])
+    await client.responses.create(model="standard", input="And for the mast?", previous_response_id=first.id)
+    [newest], _ = await services.runs.threads.list(Scope("default"), 1)
+    told = (await read_state(services, newest.thread_id))["turns"][0]
+    assert (told["question"], told["answer"]) == (QUESTION, read_catalogue("en").library.held_back)
 
 
 async def test_bad_requests_are_refused_in_the_protocols_form(client: AsyncOpenAI) -> None:

@@ -112,14 +112,14 @@ async def ask_last(
     thread_id: str | None = None,
     *,
     is_whole: bool = True,
-    is_new: bool = False,
+    earlier: Sequence[Turn] = (),
     anew: bool = False,
 ) -> Asked:
     """Ask the last question of a conversation (role and text), in the thread if one is named. Otherwise, where it is a
     conversation that we have answered, or this very question was given up, its thread goes on; where not, also because
-    the client has edited it, a new thread begins with it, and so where it `is_new`. One that is not sent whole is not
-    recognised by its messages later. Asked `anew`, as by a request that says `no-cache`, no stored answer is taken.
-    Raises `InputError`, and what `RunManager.start` raises."""
+    the client has edited it, a new thread begins with it, and so where it begins with these `earlier` turns of ours.
+    One that is not sent whole is not recognised by its messages later. Asked `anew`, as by a request that says
+    `no-cache`, no stored answer is taken. Raises `InputError`, and what `RunManager.start` raises."""
     exchanges, question, leaves_unread = split_conversation(said)
     caller, manager = get_caller(request), get_run_manager(request)
     scope = Scope(caller.enter(workspace), groups=caller.groups)
@@ -127,14 +127,14 @@ async def ask_last(
     asked, again = _extend(key, question), None
     if thread_id is None:
         thread_id = again = await index.find(asked)
-        if again is None and exchanges and not is_new:
+        if again is None and exchanges and not earlier:
             thread_id = await index.find(key)
     ask = Ask(
         question,
         scope,
         thread_id,
         mode,
-        history=make_turns(exchanges),
+        history=[*earlier, *make_turns(exchanges[len(earlier) :])],
         caller=caller,
         anew=anew or "no-cache" in request.headers.get("cache-control", ""),
         leaves_unread=leaves_unread,

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
+from app.answering.records import adopt
 from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager, read_services
 from app.api.perimeter.errors import status_of_failure
@@ -40,7 +41,7 @@ from domain.events import Done, Event, ToolCalled, ToolReturned
 from domain.ports.runs import RunQueue
 from domain.runs import RunStatus
 from domain.scope import Scope
-from domain.state import REMEMBERED_TURNS
+from domain.state import REMEMBERED_TURNS, Turn
 
 ANSWER = "msg_"
 """Stands before the run's id in that of its message."""
@@ -106,22 +107,23 @@ async def respond(body: ResponseRequest, request: Request, conversations: Conver
     refuse_form((body.text or {}).get("format"), body.tool_choice)
     metadata, referred = body.metadata or Metadata(), body.list_referred()
     thread_id: str | None = metadata.thread_id
-    before: list[tuple[str, str]] = []
+    earlier: list[Turn] = []
     told: dict[str, str] = {}
     if referred or body.previous_response_id is not None:
         caller, manager = get_caller(request), get_run_manager(request)
         scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
         if body.previous_response_id is not None:
             last = await _find_run(manager, scope, body.previous_response_id.removeprefix(ID))
-            thread_id, before = await _read_thread(read_services(request).runs.queue, scope, last)
+            thread_id, earlier = await _read_thread(read_services(request).runs.queue, scope, last)
         for name in referred:
             with suppress(UnknownRun):
                 ended = (await _find_run(manager, scope, name.removeprefix(ANSWER))).ended
                 told |= {name: ended["answer"]} if ended is not None and ended["type"] == "done" else {}
+    before = [side for turn in earlier for side in (("user", turn["question"]), ("assistant", turn["answer"]))]
     said = [*before, *body.read_conversation(told)]
     is_whole = bool(before) or body.previous_response_id is None
     asked = await ask_last(
-        request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole, is_new=bool(before)
+        request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole, earlier=earlier
     )
     translation = Translation(asked, body, read_base_url(request))
     if body.stream:
@@ -137,20 +139,18 @@ async def _find_run(manager: RunManager, scope: Scope, run_id: str) -> RunStatus
     return await manager.read_status(scope.workspace_id, run_id)
 
 
-async def _read_thread(queue: RunQueue, scope: Scope, last: RunStatus) -> tuple[str | None, list[tuple[str, str]]]:
-    """Return the thread that goes on after a run; where others follow it there, as after an edit, None, and what was
-    said up to it (role and text), with which a new one begins."""
+async def _read_thread(queue: RunQueue, scope: Scope, last: RunStatus) -> tuple[str | None, list[Turn]]:
+    """Return the thread that goes on after a run; where others follow it there, as after an edit, None, and the turns
+    up to it, with which a new one begins."""
     run_id, thread_id = last.request.run_id, last.request.thread_id
     [newest] = await queue.list_turns(scope, thread_id, 1) or [last]
     if newest.request.run_id == run_id:
         return thread_id, []
-    turns = [*await queue.list_turns(scope, thread_id, REMEMBERED_TURNS - 1, run_id), last]
-    return None, [
-        said
-        for turn in turns
-        if (ended := turn.ended) is not None and ended["type"] == "done"
-        for said in (("user", turn.request.turn["question"]), ("assistant", ended["answer"]))
-    ]
+    turns: list[Turn] = []
+    for run in (*await queue.list_turns(scope, thread_id, REMEMBERED_TURNS - 1, run_id), last):
+        if run.ended is not None and run.ended["type"] == "done":
+            turns = adopt(run.request.turn, turns, run.ended)["turns"]
+    return None, turns
 
 
 class Translation:
