@@ -146,7 +146,7 @@ class Turn(TypedDict):
     """True where somebody stopped the turn; `answer` is what was written until then."""
     rests_on: NotRequired[dict[str, str]]
     """Content hashes of the documents cited, by id, and of those that the earlier turns rest on, whose words this one
-    may repeat. An empty hash: any content. Absent in older states; see `list_grounds`."""
+    may repeat. An empty hash: any content. Absent in older states, and where there is none; see `list_grounds`."""
     held_back: NotRequired["Turn"]
     """The whole turn, while what it rests on does not stand as it was cited: `answer` says so, and nothing of it is
     told to a model or carried on (`app/history/since.py`)."""

@@ -173,11 +173,13 @@ def finish_turn(
         document_ids=list(dict.fromkeys(citation["document_id"] for citation in documents)),
         headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in documents)],
         outcome=outcome,
-        rests_on=list_hashes(documents),
     )
+    grounds = list_hashes(documents)
     for earlier in state["turns"]:
         if earlier["run_id"] != state["run_id"]:
-            turn["rests_on"] |= list_grounds(earlier)
+            grounds |= list_grounds(earlier)
+    if grounds:
+        turn["rests_on"] = grounds
     if framing and any(framing.values()):
         turn["framing"] = framing
     return remember(state["turns"], turn)
