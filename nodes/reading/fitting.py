@@ -119,6 +119,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         # A quote says neither yes nor no, nor that it is all.
         any(phrases[name].search(asked) for name in ("yes_no", "all"))
         or lacks_name(asked, (unit.text for unit in quoted if unit.kind != "code"))
+        or lacks_counted(asked, quoted, language)
         or lacks_number(phrases["step"].sub("", asked), quoted)
         or (phrases["past"].search(asked) and not _YEAR.search(said + told))
         or (phrases["span"].search(asked) and not has_span(said + told, phrases))
@@ -135,6 +136,17 @@ def _has_amount(asked: str, said: str, phrases: Mapping[str, re.Pattern[str]]) -
     # "Daily" says how often, and not how many.
     told = ("numeral", "time", "rate") if phrases["span"].search(asked) else ("numeral", "time")
     return has_figure(asked, said) or any(phrases[name].search(said) for name in told)
+
+
+def lacks_counted(asked: str, quoted: Sequence[Unit], language: Language) -> bool:
+    """Return True for a question how many there are of what the quote and the names of its place do not mention: so are
+    two in five that a text does not answer, and one in eleven that it does. A time may be given in another unit."""
+    phrases, told = read_phrases(language, "questions"), "\n".join(map(read_whole, quoted))
+    counted = phrases["counted"].search(asked)
+    if counted is None or (phrases["time"].search(f"1 {counted[1]}") and phrases["time"].search(told)):
+        return False
+    terms = find_terms(counted[1], language)
+    return bool(terms) and terms.isdisjoint(find_terms(told, language))
 
 
 def has_span(text: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
