@@ -3,12 +3,14 @@
 import io
 import re
 import zipfile
+from collections.abc import Iterator
 from copy import deepcopy
 
 from lxml import etree
 
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from app.ingest.readers.assembly import FIELD, UNSEEN_LETTERS, Assembly, spell_number, squeeze
+from app.ingest.readers.boxes import Box, put_in_order
 from app.ingest.readers.grids import add_grid, check_cells
 from app.ingest.readers.pandoc import Walk, parse
 from domain.documents import ParsedDocument
@@ -24,6 +26,7 @@ _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 
 _PRESENTATION = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
+_SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 _NO_TEXT = frozenset(
@@ -51,6 +54,9 @@ _VALUES = ("string-", "date-", "time-", "boolean-", "")
 _START = f"{_TEXT}start-value"
 _MOST_REPEATS = 100
 """Largest number of times that a cell, row or space is repeated. Sheets state thousands for empty ones."""
+_GROUPS = (f"{_DRAW}g", f"{_DRAW}a")
+_INCH = {"in": 1.0, "cm": 2.54, "mm": 25.4, "pt": 72.0, "pc": 6.0, "px": 96.0}
+_LENGTH = re.compile(rf"(-?\d{{1,9}}(?:\.\d{{1,9}})?)({'|'.join(_INCH)})")
 _NO_STYLES = b'<o:document-styles xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"/>'
 
 
@@ -174,13 +180,48 @@ def _join_slides(body: etree._Element) -> None:
         titles = [each for each in page.iter() if each.get(f"{_PRESENTATION}class") == "title"]
         heading = etree.SubElement(text, f"{_TEXT}h", {f"{_TEXT}outline-level": "1"})
         heading.text = squeeze(" ".join(map(_read_words, titles))) or f"Slide {number}"
-        for block in [*page.iter(*_BLOCKS, f"{_TABLE}table")]:
-            around = [*block.iterancestors()]
-            if not any(each.tag in _BLOCKS or each.tag == f"{_TABLE}table" or each in titles for each in around):
-                text.append(block)
+        for shape in _list_shapes(page):
+            for block in [*shape.iter(*_BLOCKS, f"{_TABLE}table")]:
+                around = [*block.iterancestors()]
+                if not any(each.tag in _BLOCKS or each.tag == f"{_TABLE}table" or each in titles for each in around):
+                    text.append(block)
     parent = body.getparent()
     assert parent is not None
     parent.replace(body, text)
+
+
+def _list_shapes(around: etree._Element) -> Iterator[etree._Element]:
+    """Yield what a slide holds as it is read, shapes of groups in the group's place, and last what is no shape, such as
+    notes."""
+    boxes = [*map(_measure, around.iterchildren(etree.Element))]
+    others = (child for child, box in zip(around.iterchildren(etree.Element), boxes, strict=True) if not box)
+    for shape in [*put_in_order([box for box in boxes if box]), *others]:
+        if shape.tag in _GROUPS:
+            yield from _list_shapes(shape)
+        else:
+            yield shape
+
+
+def _measure(shape: etree._Element) -> Box | None:
+    """Return where a shape or a group stands; None for what is no shape."""
+    if shape.tag in _GROUPS:
+        inner = [*filter(None, map(_measure, shape.iterchildren(etree.Element)))]
+        left, top = (min((getattr(box, edge) for box in inner), default=0.0) for edge in ("left", "top"))
+        right, bottom = (max((getattr(box, edge) for box in inner), default=0.0) for edge in ("right", "bottom"))
+        is_other = any(box.is_other for box in inner)
+        return Box(shape, left, top, right, bottom, "\n".join(box.words for box in inner if box.words), is_other)
+    if not shape.tag.startswith(_DRAW):
+        return None
+    left, top, width, height = (_read_length(shape, name) for name in ("x", "y", "width", "height"))
+    is_other = next(shape.iter(f"{_TABLE}table"), None) is not None
+    words = [] if is_other else [squeeze(_read_words(each)) for each in shape.iter(f"{_TEXT}p", f"{_TEXT}h")]
+    return Box(shape, left, top, left + width, top + height, "\n".join(filter(None, words)), is_other)
+
+
+def _read_length(shape: etree._Element, name: str) -> float:
+    """Return a length in inches; 0 where none is stated."""
+    stated = _LENGTH.fullmatch(shape.get(f"{_SVG}{name}", ""))
+    return float(stated[1]) / _INCH[stated[2]] if stated else 0.0
 
 
 def _add_sheets(assembly: Assembly, body: etree._Element) -> None:

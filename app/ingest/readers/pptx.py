@@ -25,6 +25,7 @@ from app.ingest.readers.assembly import (
     squeeze,
     unlink,
 )
+from app.ingest.readers.boxes import Box, find_top, put_in_order
 from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import EQUATION, read_equations
 from app.ingest.readers.grids import add_table, check_cells
@@ -118,35 +119,44 @@ def _link(assembly: Assembly, slide: Slide) -> None:
 
 
 def _list_shapes(shapes: Any, depth: int, assembly: Assembly) -> Iterator[BaseShape]:
-    """Yield the visible shapes from top to bottom and left to right, those of groups in the group's place."""
-    placed = sorted(enumerate(shapes), key=lambda pair: (_round(pair[1].top), pair[1].left or 0, pair[0]))
-    for _, shape in placed:
+    """Yield the visible shapes as they are read, titles first, and those of groups in the group's place."""
+    shown: list[BaseShape] = []
+    for shape in shapes:
         if shape._element._nvXxPr.cNvPr.get("hidden") in ("1", "true"):
             assembly.leave_out(_read_all(shape), "in a hidden shape")
-            continue
-        if shape.is_placeholder and shape.placeholder_format.type in _LEFT_OUT:
+        elif shape.is_placeholder and shape.placeholder_format.type in _LEFT_OUT:
             assembly.pass_over(_read_all(shape))
-            continue
-        if shape._element.tag == qn("p:grpSp"):
-            if depth:
-                yield from _list_shapes(shape.shapes, depth - 1, assembly)
-        else:
+        elif shape.is_placeholder and shape.placeholder_format.type in _TITLES:
             yield shape
+        else:
+            shown.append(shape)
+    for shape in put_in_order([*map(_measure, shown)]):
+        if shape._element.tag != qn("p:grpSp"):
+            yield shape
+        elif depth:
+            yield from _list_shapes(shape.shapes, depth - 1, assembly)
+
+
+def _measure(shape: BaseShape) -> Box:
+    left, top, width, height = (length or 0 for length in (shape.left, shape.top, shape.width, shape.height))
+    is_frame = shape._element.tag == qn("p:graphicFrame")
+    paragraphs = () if is_frame else shape._element.iter(qn("a:p"))
+    lines = (unlink("".join(t.text or "" for t in each.iter(qn("a:t")))) for each in paragraphs)
+    words = "\n".join(line for line in lines if line.strip())
+    is_other = is_frame or (not words and describes(shape._element._nvXxPr.cNvPr.get("descr", "")))
+    number = shape.placeholder_format.idx if shape.is_placeholder else None
+    look = next(((each.get("b"), each.get("sz")) for each in shape._element.iter(qn("a:rPr"))), (None, None))
+    return Box(shape, left, top, left + width, top + height, words, is_other, number, look)
 
 
 def _read_all(shape: Any) -> str:
     return unlink(" ".join(t.text or "" for t in shape._element.iter(qn("a:t"))))
 
 
-def _round(length: int | None) -> int:
-    """Return a height in fifths of an inch: shapes beside each other are seldom aligned exactly."""
-    return (length or 0) // 182_880
-
-
 def _find_topmost(shapes: list[BaseShape], equations: Equations) -> BaseShape | None:
     """Return the first shape with text if it reads like a title over others."""
     texts = [shape for shape in shapes if _read_text(shape, equations)]
-    first = min(texts, key=lambda shape: shape.top or 0, default=None)
+    first: BaseShape | None = find_top([*map(_measure, texts)])
     is_title = first is not None and len(texts) > 1 and len(_read_text(first, equations)) <= _LONGEST_TITLE
     return first if is_title else None
 

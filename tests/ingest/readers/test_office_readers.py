@@ -27,6 +27,7 @@ from pptx.util import Inches
 
 from app.ingest.readers import grids
 from app.ingest.readers.assembly import MOST_UNSEEN
+from app.ingest.readers.boxes import Box, put_in_order
 from app.ingest.readers.number_formats import show_value
 from app.ingest.reading import read_document, read_own_metadata
 from domain.documents import Unread, name_unread, tell_unread
@@ -1004,6 +1005,81 @@ def test_a_slide_of_an_opendocument_presentation_is_a_section() -> None:
     )
     document = read_document("a.odp", make_opendocument("presentation", slides))
     assert document.text.split("\n\n") == ["# Why now", "Four euros.", "Ask.", "# Slide 2", "End"]
+
+
+HOURS = ["08:00 to 16:00\nand on Sundays", "10:00 to 18:30\nbut not in May"]
+NAMES = ["Kiel", "Bonn"]
+
+
+def lay_out(*rows: list[str], heights: tuple[float, ...] = (), gap: float = 0.1) -> list[Box]:
+    """Boxes of a grid, three wide, written from the last to the first."""
+    boxes: list[Box] = []
+    for row, height in zip(rows, heights or [0.5] * len(rows), strict=True):
+        top = boxes[-1].bottom + gap if boxes else 1
+        places = [(words, 3 * place) for place, words in enumerate(row) if words]
+        boxes += [Box(words, left, top, left + 2.8, top + height, words) for words, left in places]
+    return boxes[::-1]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "order"),
+    [
+        (lay_out(NAMES, HOURS, heights=(0.5, 3)), [NAMES[0], HOURS[0], NAMES[1], HOURS[1]]),
+        (  # bands between which a box goes over the whole width
+            [*lay_out(NAMES, HOURS), Box("Both", 0, 0, 6, 0.5, "Both"), Box("Ask", 0, 3, 6, 3.5, "Ask")],
+            ["Both", NAMES[0], HOURS[0], NAMES[1], HOURS[1], "Ask"],
+        ),
+        (
+            lay_out(["A", "B", "C"], ["9 €", "20 €", "99 €"], ["3 seats", "9", "15"], gap=0.2),
+            "A|9 €|3 seats|B|20 €|9|C|99 €|15",
+        ),
+        (lay_out(["2019", "2020", "2021"], ["Founded", "Merged", "Sold"]), "2019|Founded|2020|Merged|2021|Sold"),
+        (
+            lay_out(["Town", "2023", "2024"], ["Kiel", "12", "14"], ["Bonn", "9", "7"]),
+            "Town|2023|2024|Kiel|12|14|Bonn|9|7",
+        ),
+        (lay_out(["", "A", "B"], ["Help", "by mail", "by phone"]), "A|B|Help|by mail|by phone"),
+        (
+            lay_out(["Monday", "Open"], ["Friday", "Shut"], ["Sunday", "See the door"]),
+            "Monday|Open|Friday|Shut|Sunday|See the door",
+        ),
+        (lay_out(["قسم", "مكتب"], ["يفتح\nيغلق", "يعمل\nيغلق"]), ["مكتب", "يعمل\nيغلق", "قسم", "يفتح\nيغلق"]),
+        (  # boxes on cards, and a frame around what belongs together
+            [
+                *(Box(words, left, 2, left + 2, 2.5, words) for left, words in ((4.5, "late"), (0.5, "early"))),
+                *(Box(words, left, 1, left + 3, 4, words) for left, words in ((4, "Bonn"), (0, "Kiel"))),
+                *(Box(words, 8.5, top, 11, top + 0.5, words) for top, words in ((3, "never"), (1.5, "Ulm"))),
+                Box("", 8, 1, 11.5, 4),
+            ],
+            ["Kiel", "early", "Bonn", "late", "", "Ulm", "never"],
+        ),
+    ],
+)
+def test_boxes_are_read_column_by_column_unless_they_are_a_table(boxes: list[Box], order: list[str] | str) -> None:
+    assert put_in_order(boxes) == (order.split("|") if isinstance(order, str) else order)
+
+
+def test_columns_of_slides_stand_under_their_own_headings() -> None:
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[4])  # comparison
+    for place, words in zip(slide.placeholders, ["Hours", NAMES[0], HOURS[0], NAMES[1], HOURS[1]], strict=True):
+        place.text_frame.text = words
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for place, words in enumerate([*NAMES, "early", "late"]):
+        box = slide.shapes.add_textbox(*map(Inches, (place % 2 * 5, place // 2, 4, 0.5 + place // 2)))
+        box.text_frame.text = words
+    text = read_document("deck.pptx", save(deck)).text
+    words = re.sub(r"\n+(?:- )?", " ", text)
+    assert words == f"## Hours Kiel {HOURS[0]} Bonn {HOURS[1]} ## Slide 2 Kiel early Bonn late".replace("\n", " ")
+    frame = (
+        '<draw:frame s:x="{}cm" s:y="{}mm" s:width="10cm" s:height="{}cm" '
+        'xmlns:s="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0">'
+        "<draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
+    )
+    places = ((1, 20, 1, "Kiel"), (12, 20, 1, "Bonn"), (1, 31, 4, "early"), (12, 31, 4, "late"))
+    page = "".join(frame.format(*place) for place in places)
+    text = read_document("a.odp", make_opendocument("presentation", f"<draw:page>{page}</draw:page>")).text
+    assert text.split("\n\n") == ["# Slide 1", "Kiel", "early", "Bonn", "late"]
 
 
 def bomb(of: bytes, part: str) -> bytes:
