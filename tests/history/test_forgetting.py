@@ -204,7 +204,7 @@ async def test_a_document_that_was_deleted_before_can_still_be_forgotten(service
 
 async def test_forgetting_may_be_repeated(services: Services, document_id: str) -> None:
     await ask(services, QUESTION, mode="thorough")
-    for _ in range(3):
+    for _ in range(2):
         await forget(services, document_id, *SAID)
     # What somebody writes afterwards is found by nobody; what was left the first time, the second time.
     other = await add(services, "copy.md", SECRET.decode().replace("Ottilie", "Ottokar"))
@@ -247,7 +247,7 @@ async def test_what_no_run_has_recorded_is_searched_for_and_erased(
 
 async def test_its_path_stays_in_no_entry_of_the_audit_log(services: Services) -> None:
     path = "dismissal, of jorgen, vandrel.md"
-    many = [f"{number}{'x' * 50}.md" for number in range(50)]
+    many = [f"{number}{'x' * 50}.md" for number in range(20)]
     async with open_client(make_app(services)) as client:
         for names in ([path, "other.md"], [*many, path]):
             sent = [("files", (name, f"# {name}\n\nText of {name}.".encode())) for name in names]
@@ -257,7 +257,7 @@ async def test_its_path_stays_in_no_entry_of_the_audit_log(services: Services) -
         assert document is not None
         entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
         assert [each.targets for each in entries] == [
-            (path,), (*many[:18], "and 33 more"), (path, "other.md"),
+            (path,), (*many[:18], "and 3 more"), (path, "other.md"),
         ]  # fmt: skip
         assert (await client.delete(f"/api/documents/{document.id}?everywhere=true")).json()["found"] == {}
         entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
@@ -425,7 +425,7 @@ async def test_documents_are_forgotten_while_questions_about_them_are_answered(
 
         for way in WAYS:
             await use(way)
-        asking = [asyncio.create_task(use(way)) for way in WAYS * 3]
+        asking = [asyncio.create_task(use(way)) for way in WAYS * 2]
         await asyncio.sleep(0.3)
         eraser = services.make_forgetting()
         proofs = await asyncio.gather(*(eraser.forget_document("default", each) for each in ids))
@@ -565,39 +565,30 @@ async def test_files_of_the_home_hold_nothing_that_was_forgotten(tmp_path: Path)
             if (found := sum(data.count(each.encode()) for each in TOLD))
         }
 
+    said = TRESOR.decode().splitlines()[2]
     settings = read_settings(home=tmp_path, DATABASE_URL=None, REDIS_URL=None, load_samples=False)
     async with open_services(settings) as services:
         document_id, _ = await ask_twice(services)
         await asyncio.sleep(1.5)  # Valkey writes its log every second
         assert {name.split("/")[0] for name in count()} == {"postgres", "valkey"}
+        # The planner keeps samples.
+        pool = cast(Any, services.runs.eraser)._pool
+        async with open_session(pool, ALL_WORKSPACES) as session:
+            await session.execute("ANALYZE")
+            assert said in repr(await session.fetch("SELECT s::text FROM pg_stats AS s"))
         erasure = await services.make_forgetting().forget_document("default", document_id)
         assert (dict(erasure.found), erasure.remarks) == ({}, ())
         assert count() == {}
+        async with open_session(pool, ALL_WORKSPACES) as session:
+            assert said not in repr(await session.fetch("SELECT s::text FROM pg_stats AS s"))
         # What is left is found, wherever it is.
         (tmp_path / "valkey.damaged").mkdir()
         (tmp_path / "valkey.damaged" / "log").write_bytes(b"..." + TRESOR[10:])
-        said = TRESOR.decode().splitlines()[2]
         assert await services.runs.files.search([said]) == {"files in valkey.damaged": 1}
         (tmp_path / "valkey.damaged" / "log").unlink()
     assert count() == {}
     async with open_services(settings):
         assert count() == {}
-
-
-async def test_the_planner_keeps_no_sample_of_it(tmp_path: Path) -> None:
-    settings = read_settings(home=tmp_path, DATABASE_URL=None, REDIS_URL=None, load_samples=False)
-    async with open_services(settings) as services:
-        await services.library.ingestion.add("default", "canteen.md", OTHER)
-        document_id, _ = await ask_twice(services)
-        held = []
-        for forgets in (False, True):
-            if forgets:
-                await services.make_forgetting().forget_document("default", document_id)
-            async with open_session(cast(Any, services.runs.eraser)._pool, ALL_WORKSPACES) as session:
-                if not forgets:
-                    await session.execute("ANALYZE")
-                held.append(repr(await session.fetch("SELECT s::text FROM pg_stats AS s")))
-        assert [TRESOR.decode().splitlines()[2] in each for each in held] == [True, False]
 
 
 async def branch_twice(services: Services, thread_id: str) -> list[str]:

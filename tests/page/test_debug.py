@@ -129,7 +129,7 @@ async def test_passages_of_one_source_stand_together_without_marks(page: Page, a
     await group.locator("summary").click()
     await expect(group.locator(".candidate").first).to_be_visible()
     assert await group.locator(".candidate .badge").count() == 0
-    assert await look(page) == {}
+    assert await look(page, ".middle-pane") == {}
     assert "##" not in await page.locator(".middle-pane").inner_text()
 
 
@@ -289,7 +289,7 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await expect(page.get_by_label("Question", exact=True)).to_have_value("And which is made of brass?")
     await expect(page.locator(".tools-pane")).to_contain_text("It was understood as “And which is made of brass? (")
     await page.get_by_text("Question 2 of 2 in its conversation").click()
-    assert await look(page) == {}
+    assert await look(page, ".summary") == {}
     await page.get_by_role("link", name="All of them").click()
     entries = page.locator(".runs a")
     await expect(entries).to_have_count(2)
