@@ -107,7 +107,7 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     await dialog.get_by_label("Only documents of some groups").check()
     await dialog.get_by_placeholder("Names, with commas").fill("board, staff")
     await dialog.get_by_label("Ends").select_option("in 90 days")
-    assert await look(page) == {}
+    assert await look(page, "dialog") == {}
     await dialog.get_by_role("button", name="Make a key").click()
     secret = await page.locator(".secret").text_content() or ""
     await page.get_by_role("button", name="I have kept it").click()
@@ -137,7 +137,7 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     entry = page.get_by_label("Documents", exact=True).locator(".entry")
     await entry.locator(".plain-button").click()
     await page.get_by_role("button", name="Who may read this document").click()
-    assert await look(page) == {}
+    assert await look(page, "dialog") == {}
     await dialog.get_by_label("Groups").fill("board")
     await page.keyboard.press("Enter")
     await expect(page.locator(".evidence")).to_contain_text("Only board may read it.")
