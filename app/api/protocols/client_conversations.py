@@ -23,6 +23,8 @@ from domain.events import Event
 from domain.ports.conversations import ConversationIndex
 from domain.scope import Scope
 from domain.state import Turn
+from domain.text.hyperlinks import strip_links
+from domain.text.markers import strip_markers
 
 SIDES = ("user", "assistant")
 """The roles whose messages are heard. Instructions to the model are not: answers come from the documents, and those of
@@ -323,15 +325,17 @@ _SAID = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """What somebody says in a conversation as clients write it into a prompt, on lines or on one."""
+_NAMES_TITLE = re.compile(r"(?:#+ ?task:\s{1,3})?[^\W\d_][^\n?]{0,300}\btitle\b(?!\"?: *\S)", re.IGNORECASE)
+_HEADS_TASK = re.compile(r"#+ ?task:", re.IGNORECASE)
+"""How instructions begin that ask for a title, or for JSON. A text with its title begins otherwise."""
 _FORM = re.compile(r'"(\w{1,40})"\s{0,9}:\s{0,9}(["\[])')
 """A field of the JSON that is asked for, which holds a text or a list."""
-_TASK = re.compile(r"\byour task\b|^#+ ?task\b", re.IGNORECASE | re.MULTILINE)
-_MATERIAL = re.compile(r'^\w[\w ]{0,40}: ?(?:"""|```)', re.MULTILINE)
-"""The label of a text that a task is about, and what quotes it."""
-_TAKEN = ("Query:", "History:")
-"""Labels of what a message takes out of a conversation, whose task stands in the one before."""
-_LONGEST_TITLE = 80
+_OPENING = "<chat_history>"
+_QUOTING = re.compile(r"^Your task is [^\n]*\n{1,3}(?:Message: ?(```)|Responses from models: ?(\"\"\"))", re.MULTILINE)
+"""Open WebUI's tasks of an emoji and of merging answers, and what quotes the text that they are about."""
+_LONGEST_TITLE, _LONGEST_READ, _LONGEST_TASK = 80, 1000, 10_000
 _DECLINED = "Only questions to the documents are answered here."
+_NO_TOOLS = json.dumps({"tool_calls": []})
 
 
 def answer_about_conversation(messages: Sequence[Message]) -> str | None:
@@ -340,29 +344,30 @@ def answer_about_conversation(messages: Sequence[Message]) -> str | None:
     follow, calls of tools, an emoji. None for any other.
 
     The documents know nothing of it. The title is the first question; other fields of the JSON that is asked for stay
-    empty, which clients take for none.
+    empty, which clients take for none. Only the last message is looked at, from its beginning: what stands further on,
+    or in a system message beside a question, may be of a document, which must not choose the answer.
     """
     said = [message for message in messages if message.role in (*SIDES, "system", "developer")]
-    if [message.role for message in said if message.role in SIDES] not in ([], ["user"]):
+    asking = [message for message in said if message.role in SIDES]
+    if not said or asking not in ([], said[-1:]) or said[-1].role == "assistant":
         return None
-    texts = [message.read_text(asks=False) for message in said]
-    if texts and find_typed(texts[-1].strip())[1]:
-        return None  # a question, beside which any text may stand
-    text = "\n".join(texts)
-    lines = list(_SAID.finditer(text))
+    *before, last = (message.read_text(asks=False).strip() for message in said)
+    instructions = before[0] if len(before) == 1 else ""
+    if (quoting := _QUOTING.search(last)) and last.endswith(quoting[1] or quoting[2]):
+        return _DECLINED if quoting[2] or not quoting.start() else None
+    if instructions.startswith(("Available Tools:", "Your task is")) and '"tool_calls": [' in instructions:
+        return _NO_TOOLS if last.startswith(("Query:", "History:")) else None
+    begun = _SAID.search(last, 0, _LONGEST_TASK)
+    task = (last[: begun.start()].strip() or instructions) if begun else ""
+    if not _NAMES_TITLE.match(task) and not (_HEADS_TASK.match(task) and _FORM.search(task)):
+        return None
+    if any(quote in task for quote in ("```", '"""')) or _TAG.search(task.removesuffix(_OPENING)):
+        return None
+    lines = list(_SAID.finditer(last))
     asked = [line[2].strip() for line in lines if line[1].lower() in ("user", "human")]
-    tells = 0 < len(asked) < len(lines) and text[: lines[0].start()].strip()
-    if not (tells or _sets_task(texts)):
+    if not 0 < len(asked) < len(lines):
         return None
-    title = shorten(asked[0], _LONGEST_TITLE, placeholder=" …") if tells else _DECLINED
-    form = {name: [] if opens == "[" else title if name == "title" else "" for name, opens in _FORM.findall(text)}
+    plain = strip_links(strip_markers(asked[0][:_LONGEST_READ]), [])
+    title = shorten(plain, _LONGEST_TITLE, placeholder=" …") or _DECLINED
+    form = {name: [] if opens == "[" else title if name == "title" else "" for name, opens in _FORM.findall(task)}
     return json.dumps(form, ensure_ascii=False) if form else title
-
-
-def _sets_task(texts: Sequence[str]) -> bool:
-    """Return True where the last text has a task and quotes what it is about, or where it is what the task before it,
-    whose result is JSON, is about."""
-    *before, last = texts or ("",)
-    if material := _MATERIAL.search(last):
-        return bool(_TASK.search(last, 0, material.start()))
-    return last.startswith(_TAKEN) and any(_TASK.search(each) and _FORM.search(each) for each in before)
