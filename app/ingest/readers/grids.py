@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, groupby, pairwise
 
-from app.ingest.readers.assembly import Assembly, squeeze
+from app.ingest.readers.assembly import MOST_HEADERS, Assembly, squeeze
 from domain.errors import OversizedDocument
 
 MAX_CELLS = 2_000_000
@@ -71,6 +71,25 @@ def has_header(rows: Sequence[Row]) -> bool:
         and not _NUMBER.fullmatch(names[0])
         and all(_is_name(name, rows, place) for place, name in enumerate(names) if place)
     )
+
+
+def count_names(rows: Sequence[Row], beside: Sequence[Container[int]], below: Sequence[Container[int]]) -> int:
+    """Return the number of rows at the top that name the columns, where names of groups of columns are merged above
+    those of the columns; 0 where they are not. `beside` and `below` have for each row the columns in which a cell goes
+    on from the left and from above; without words there."""
+    columns = range(max(map(len, rows), default=0))
+    groups = next((number for number, row in enumerate(beside) if not any(column in row for column in columns)), 0)
+    if not 0 < groups < min(MOST_HEADERS, len(rows) - 1) or any(map(is_figure, chain(*rows[: groups + 1]))):
+        return 0
+    is_merged = [any(column in row for column in columns) for row in below[: groups + 2]]
+    if is_merged[-1] or not (any(is_merged) or _has_figures(rows[groups + 1 :])):
+        return 0
+    for column in columns:
+        told = [row[column] if column < len(row) else "" for row in rows[: groups + 1]]
+        is_grouped = any(column in row or column + 1 in row for row in beside[:groups])
+        if not (told[-1] or column in below[groups]) if is_grouped else sum(map(bool, told)) != 1:
+            return 0
+    return groups + 1
 
 
 def is_figure(cell: str) -> bool:

@@ -105,6 +105,46 @@ def test_merged_cells_keep_the_columns_and_say_their_value_in_each_row() -> None
     assert read(document).text.split("\n\n") == ["Rain | May\nRain | June", "all of it"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "merged", "read_as"),
+    [
+        (  # merged downwards, and a third row of names
+            ("Town|2023|", "|H1|H2", "Kiel|1|2", "Bonn|3|4"),
+            ("00 10", "01 02"),
+            "Town | 2023 H1 | 2023 H2\n--- | --- | ---\nKiel | 1 | 2\nBonn | 3 | 4",
+        ),
+        (
+            ("Town|2023|", "|H1|", "|Rent|Fees", "Kiel|due|paid"),
+            ("00 20", "01 02", "11 12"),
+            "Town | 2023 H1 Rent | 2023 H1 Fees\n--- | --- | ---\nKiel | due | paid",
+        ),
+        (("|2023|", "Town|H1|H2", "Kiel|1|2"), ("01 02",), "Town | 2023 H1 | 2023 H2\n--- | --- | ---\nKiel | 1 | 2"),
+        (("|Morning|", "Mon|Ada|Ben", "Tue|Eva|Bo"), ("01 02",), "| | Morning | |\nMon | Ada | Ben\nTue | Eva | Bo"),
+        (
+            ("Name|Ada|", "Born|1815|London", "Died|1852|Kent"),
+            ("01 02",),
+            "Name | Ada |\nBorn | 1815 | London\nDied | 1852 | Kent",
+        ),
+        (
+            ("North|All|", "|Kiel|12", "|Bonn|14"),
+            ("00 20", "01 02"),
+            "North | All |\nNorth | Kiel | 12\nNorth | Bonn | 14",
+        ),
+    ],
+)
+def test_names_of_groups_that_are_merged_above_names_of_columns_are_a_header(
+    rows: tuple[str, ...], merged: tuple[str, ...], read_as: str
+) -> None:
+    document = Document()
+    table = document.add_table(rows=len(rows), cols=3)
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts.split("|")):
+            table.cell(row, column).paragraphs[0].add_run(text)
+    for start, end in map(str.split, merged):
+        table.cell(int(start[0]), int(start[1])).merge(table.cell(int(end[0]), int(end[1])))
+    assert read(document).text == read_as
+
+
 def test_a_row_that_begins_later_keeps_its_columns() -> None:
     document = Document()
     table = document.add_table(rows=2, cols=3)

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from itertools import dropwhile, islice
 from typing import Any
 
 from docx import Document
@@ -13,7 +14,7 @@ from app.ingest.readers.archives import parse_xml as read_xml
 from app.ingest.readers.assembly import BREAK, FIELD, Assembly, Looks, describes, flatten, name_title, squeeze
 from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import read_equations
-from app.ingest.readers.grids import check_cells, has_header
+from app.ingest.readers.grids import check_cells, count_names, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.fields import BLANK, complete_fields, fill_controls
 from app.ingest.readers.word.numbering import Number, Numbering
@@ -31,6 +32,8 @@ _LONGEST_QUOTE, _MOST_OPEN = 100, 20
 _LONGEST_HEADING = 100
 """Limit, in characters, of a bold paragraph that is a heading, in a document that has no style for headings in use."""
 _BOLD_LEVEL = 2
+_SAMPLE = 20
+"""Rows from which it is told which name the columns. Chosen."""
 _MOST_SPANNED = 100
 """Largest number of columns that a cell is taken to span."""
 
@@ -228,6 +231,7 @@ class _Reader:
         has_styled_header = _has_styled_header(table)
         is_set_off = False
         width = cells = 0
+        named = _find_names(table)
         for row in _list_rows(table):
             inner = [*_list_cells(row)]
             if len(inner) == 1 and next(inner[0].iter(qn("w:tbl")), None) is not None:  # a frame around tables
@@ -235,7 +239,7 @@ class _Reader:
                 rows, headers, kept = [], 0, 0
                 self._add_blocks(inner[0])
                 continue
-            is_header = row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
+            is_header = row in named or row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
             repeats = is_header or (len(rows) > 0 and (headers > 0 or is_set_off))
             spelled, is_whole = self._spell_row(row, rows[-1] if rows else [], width, repeats=repeats)
             cells += len(spelled)
@@ -277,10 +281,8 @@ class _Reader:
         cells = [*_list_cells(row)]
         for cell in cells:
             properties = cell.find(qn("w:tcPr"))
-            merged = None if properties is None else properties.find(qn("w:vMerge"))
             span = 1 if properties is None else _read_span(properties)
-            continues = merged is not None and merged.get(qn("w:val")) != "restart"
-            text = above[len(spelled)] if continues and len(spelled) < len(above) else self._spell_cell(cell)
+            text = above[len(spelled)] if _goes_on(cell) and len(spelled) < len(above) else self._spell_cell(cell)
             spelled += [text, *[text if repeats and len(cells) > 1 else ""] * (span - 1)]
         return spelled, len(cells) == 1 and not before and len(spelled) >= width
 
@@ -426,6 +428,33 @@ def _list_cells(row: Any) -> Iterator[Any]:
             yield element
         elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:customXml")):
             yield from _list_cells(element)
+
+
+def _find_names(table: Any) -> list[Any]:
+    """Return the rows at the top that name groups of columns, and the columns, where nothing but merged cells shows
+    it."""
+    top = [*islice(dropwhile(lambda row: sum(1 for _ in _list_cells(row)) == 1, _list_rows(table)), _SAMPLE)]
+    rows: list[list[str]] = []
+    beside, below = list[set[int]](), list[set[int]]()
+    for row in top:
+        stated = row.find(qn("w:trPr"))
+        texts = [""] * (0 if stated is None else _read_number(stated, "w:gridBefore"))
+        beside.append(set())
+        below.append(set())
+        for cell in _list_cells(row):
+            properties = cell.find(qn("w:tcPr"))
+            span = 1 if properties is None else _read_span(properties)
+            beside[-1].update(range(len(texts) + 1, len(texts) + span))
+            below[-1].update(range(len(texts), len(texts) + span if _goes_on(cell) else 0))
+            texts += ["" if _goes_on(cell) else squeeze(_read_all(cell)), *[""] * (span - 1)]
+        rows.append(texts)
+    return top[: count_names(rows, beside, below)]
+
+
+def _goes_on(cell: Any) -> bool:
+    """Return True for a cell that is merged with the one above."""
+    merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
+    return merged is not None and merged.get(qn("w:val")) != "restart"
 
 
 def _read_span(properties: Any) -> int:
