@@ -28,7 +28,7 @@ from app.ingest.readers.assembly import (
 from app.ingest.readers.boxes import Box, find_top, put_in_order
 from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import EQUATION, read_equations
-from app.ingest.readers.grids import add_table, check_cells
+from app.ingest.readers.grids import add_table, check_cells, is_figure
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.symbols import PRIVATE, spell_symbols
 from domain.documents import ParsedDocument
@@ -276,6 +276,7 @@ def _add_table(assembly: Assembly, table: Table, equations: Equations) -> None:
         and len(rows) > 2
         and any(cell._tc.hMerge for cell in table.rows[0].cells)
         and len({*rows[0]}) > 1
+        and not any(map(is_figure, rows[1]))
     ):
         rows[:2] = [join_headers(rows[:2])]
     add_table(assembly, [row for row in rows if any(row)], has_header=table.first_row)

@@ -232,6 +232,9 @@ def test_names_of_groups_of_columns_of_a_slide_stand_before_the_columns() -> Non
         table.cell(place // 3, place % 3).text = text
     table.cell(0, 1).merge(table.cell(0, 2))
     assert read_slide(deck) == ["Site | Rate Weekday | Rate Weekend\n--- | --- | ---\nLewes | 340 | 460"]
+    for place, text in enumerate(("Eyes", "120", "130")):
+        table.cell(1, place).text = text
+    assert read_slide(deck) == ["Site | Rate | Rate\n--- | --- | ---\nEyes | 120 | 130\nLewes | 340 | 460"]
 
 
 def test_a_sheet_is_a_section_and_empty_rows_separate_its_tables() -> None:
