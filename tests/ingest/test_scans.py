@@ -4,13 +4,14 @@ import io
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pypdfium2
 import pytest
 from fpdf import FPDF
-from PIL import Image
+from PIL import Image, ImageOps
 from pypdf import PdfReader, PdfWriter
 
 from app.ingest import formats
@@ -89,7 +90,7 @@ async def test_scanned_pages_are_read_where_they_stand_and_the_others_as_before(
 
 
 def test_pictures_are_read_the_right_way_up() -> None:
-    upright = draw(make_page()).crop((0, 0, 1654, 700))
+    upright = draw(make_page()).crop((0, 0, 840, 452)).reduce(2)
     orientation = Image.Exif()
     orientation[0x0112] = 6  # to be turned clockwise
     turned = scan(upright.rotate(90, expand=True), "JPEG", exif=orientation)
@@ -102,6 +103,26 @@ def test_pictures_are_read_the_right_way_up() -> None:
     assert {line.page for line in document.lines} == {1}
     with pytest.raises(ScannedDocument, match="finds no text"):
         read_document("white.png", scan(Image.new("L", (400, 200), "white"), "PNG"))
+
+
+def test_pages_are_turned_until_their_words_run_from_left_to_right() -> None:
+    upright = draw(make_page()).crop((0, 0, 840, 452)).reduce(2).convert("L")
+    flagged = PdfWriter(io.BytesIO(scan(upright.rotate(90, expand=True))))
+    flagged.pages[0].rotate(90)
+    file = io.BytesIO()
+    flagged.write(file)
+    ways = [scan(upright.rotate(-turn, expand=True)) for turn in (0, 90, 180, 270)]
+    document = read_document("rain.pdf", join(*ways, file.getvalue(), scan(ImageOps.mirror(upright))))
+    pages = [[line for line in document.lines if line.page == page] for page in range(1, 7)]
+    texts = [" ".join(document.text[line.start : line.end].strip("# ") for line in page) for page in pages]
+    start = f"Rain and snow {LEFT}".replace(" ", "")
+    assert all(text.replace(" ", "").startswith(start) for text in texts[:5]), texts
+    assert "hardly be read, whichever way up: 6." in tell_unread(document.unread)  # it is mirrored
+    for before, page in pairwise(pages[:4]):
+        box, turned = before[0].box, page[0].box
+        assert turned["x"] == pytest.approx(100 - box["y"] - box["height"], abs=1.5)
+        assert turned["y"] == pytest.approx(box["x"], abs=1.5)
+    assert pages[4][0].box["y"] == pytest.approx(pages[0][0].box["y"], abs=1.5)
 
 
 def test_too_large_pictures_and_too_many_scans_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

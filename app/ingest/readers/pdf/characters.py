@@ -101,7 +101,7 @@ def find_turn(page: pypdfium2.PdfPage, text_page: raw.FPDF_TEXTPAGE) -> int:
         round(raw.FPDFText_GetCharAngle(text_page, index) / (math.pi / 2)) % 4 * 90
         for index in range(0, count, count // _SAMPLE + 1)
     )
-    [(angle, _)] = angles.most_common(1) or [(page.get_rotation(), 0)]
+    [(angle, _)] = angles.most_common(1) or [(-page.get_rotation(), 0)]
     return int(-angle - page.get_rotation()) % 360
 
 

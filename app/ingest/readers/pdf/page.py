@@ -122,5 +122,7 @@ class Page:
     """True if text recognition reads it, where that is installed."""
     doubtful: int = 0
     """Recognised lines that are left out because they are probably none."""
+    is_poor: bool = False
+    """True for a scan that is hardly read, whichever way up."""
     comments: Sequence[PageLine] = ()
     """What readers have noted on it."""

@@ -166,22 +166,23 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         read = read_runs(
             seen, text_page.raw, view, lambda *place: any(grid.parts(*place) for grid in grids), drawn.strikes
         )
+        comments = [PageLine(run.text, run.height, False, "\n\n", view.measure(run)) for run in noted]
         show_addresses(read, links)
         tabled = fill_bands(fill_grids(place_entered(join_initials(read), entered), grids), drawn.lines)
         runs = put_in_order(join_rows(join_figures(tabled)))
         characters = sum(len(run.text) for run in runs)
         is_picture = characters < _SPARSE and (bool(drawn.pictures) or is_mute)
-        scanned, doubtful = is_mute or (characters < _FEW and drawn.covered >= _COVERED), 0
+        scanned = is_mute or (characters < _FEW and drawn.covered >= _COVERED)
+        doubtful, is_poor = 0, False
         if scanned and can_recognise():
-            scan = recognise(page)
-            doubtful = scan.doubtful
+            scan = recognise(page, turned)
+            doubtful, is_poor = scan.doubtful, scan.is_poor
             if sum(len(run.text) for run in scan.runs) > characters:
                 runs, view, skipped, own = put_in_order(join_rows(scan.runs)), scan.view, [], ""
         separate_cells(runs)
         runs = align_tables(runs)
-        comments = [PageLine(run.text, run.height, False, "\n\n", view.measure(run)) for run in noted]
         lines = lay_out(runs, view)
-        return Page(lines, is_picture, skipped, own, is_mute, has_fields, unseen, scanned, doubtful, comments)
+        return Page(lines, is_picture, skipped, own, is_mute, has_fields, unseen, scanned, doubtful, is_poor, comments)
     finally:
         text_page.close()
         page.close()

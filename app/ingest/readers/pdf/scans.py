@@ -29,6 +29,11 @@ MAX_SCANS = 500
 _MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
 _SURE = 0.5
 """Score below which a line is noise: rapidocr's own default (`Global.text_score`)."""
+_WELL, _FAIR, _SAMPLE = 0.9, 0.7, 8
+"""Ratings from which a page is taken for upright, and for read, and the lines by which it is rated. Chosen: of 33
+pages, upright ones have 0.94 and more, unless they are blurred, and those that are upside down 0.82 and less."""
+_TALL = 1.5
+"""Height of a line as a share of its width from which rapidocr takes it to run up or down the page."""
 _DPI, _MAX_PIXELS = 200, 6_000_000
 _DETECTED_SIDE = 1280
 """Longest side in pixels of the picture in which lines are looked for. 960 finds fewer words, 1600 finds no more."""
@@ -50,14 +55,16 @@ class Scan(NamedTuple):
     view: View
     doubtful: int
     """Lines that were left out because they are probably none."""
+    is_poor: bool = False
+    """True where it is hardly read, whichever way up."""
 
 
 class TiltedView(View):
     """Maps a page that was scanned at an angle. Runs are measured as if it were straight."""
 
-    def __init__(self, page: pypdfium2.PdfPage, angle: float) -> None:
+    def __init__(self, page: pypdfium2.PdfPage, turned: int, angle: float) -> None:
         """`angle` is the slope of the lines, in radians, clockwise."""
-        super().__init__(page)
+        super().__init__(page, turned)
         self.sine, self.cosine = math.sin(angle), math.cos(angle)
 
     def measure(self, run: Run) -> Box:
@@ -74,35 +81,91 @@ def can_recognise() -> bool:
     return find_spec(PACKAGE) is not None
 
 
-def recognise(page: pypdfium2.PdfPage) -> Scan:
-    """Recognise the text of a page. Asks PDFium, so hold its lock.
+def recognise(page: pypdfium2.PdfPage, turned: int = 0) -> Scan:
+    """Recognise the text of a page that is turned by so many degrees clockwise already, and turn it further where its
+    words run another way. Asks PDFium, so hold its lock.
 
     Raises `MemoryError`, and `ScannedDocument` where the installed package has no models.
     """
-    _raise_limits()
-    engine = _load_engine()
+    _load_engine()
     from rapidocr.inference_engine.onnxruntime.main import ONNXRuntimeError
 
-    width, height = page.get_size()
-    scale = min(_DPI / 72, math.sqrt(_MAX_PIXELS / (width * height)))
-    picture = page.render(scale=scale).to_numpy()[:, :, :3]
     try:
-        found = engine(picture, text_score=0.0)
+        reading = _Reading(page)
+        turn, rating = reading.find_turn()
+        if turn:
+            page.set_rotation((page.get_rotation() + turn) % 360)
+            reading = _Reading(page)
+        reading.read_upwards()
     except ONNXRuntimeError as error:  # the picture is sound and of a bounded size
         raise MemoryError from error
-    if found.boxes is None or not found.txts:
-        return Scan([], View(page), 0)
-    quads = np.asarray(found.boxes, dtype=float) / scale
-    angle = _find_angle(quads)
-    view = TiltedView(page, angle)
-    straight = quads @ np.array([[view.cosine, -view.sine], [view.sine, view.cosine]])
+    view = TiltedView(page, (turned + turn) % 360, _find_angle(reading.quads) if reading.texts else 0.0)
+    straight = reading.quads / reading.scale @ np.array([[view.cosine, -view.sine], [view.sine, view.cosine]])
+    # Where nothing reads well, noise has high scores, too.
+    sure = reading.scores if rating >= _SURE else reading.rate(reading.texts, reading.scores)
     runs = [
         _make_run(_DASHES.get(text, squeeze(text)), quad, score)
-        for quad, text, score in zip(straight, found.txts, found.scores, strict=True)
-        if score >= _SURE and text.strip()
+        for quad, text, score, least in zip(straight, reading.texts, reading.scores, sure, strict=True)
+        if least >= _SURE and text.strip()
     ]
     _even_out(runs)
-    return Scan([run for row in _find_rows(runs) for run in row], view, len(found.txts) - len(runs))
+    return Scan([run for row in _find_rows(runs) for run in row], view, len(reading.texts) - len(runs), rating < _FAIR)
+
+
+class _Reading:
+    """The lines that are found on a page as it is turned, in pixels of its picture."""
+
+    def __init__(self, page: pypdfium2.PdfPage) -> None:
+        _raise_limits()
+        self._engine = _load_engine()
+        width, height = page.get_size()
+        self.scale = min(_DPI / 72, math.sqrt(_MAX_PIXELS / (width * height)))
+        self._picture = page.render(scale=self.scale).to_numpy()[:, :, :3]
+        found = self._engine(self._picture, text_score=0.0)
+        is_empty = found.boxes is None or not found.txts
+        self.quads = np.asarray([] if is_empty else found.boxes, dtype=float).reshape(-1, 4, 2)
+        self.texts = [] if is_empty else list(found.txts)
+        self.scores = np.array([] if is_empty else found.scores, dtype=float)
+        wide, high = (np.linalg.norm(self.quads[:, end] - self.quads[:, 0], axis=1) for end in (1, 3))
+        self._slant = high / wide
+        self._lengths = np.maximum(self._slant, 1 / self._slant)
+
+    def find_turn(self) -> tuple[int, float]:
+        """Return by how many degrees clockwise the page is to be turned for most of its words to run from left to
+        right, and how well these are read. If not at all, it stays as it is."""
+        if not self.texts:
+            return 0, 1.0
+        is_tall, weights = self._slant > 1, self._lengths - 1  # of a square, nobody sees how it runs
+        is_sideways = weights[is_tall].sum() > weights[~is_tall].sum()
+        longest = np.argsort(-self._lengths)
+        sample = longest[is_tall[longest] == is_sideways][:_SAMPLE]
+        seen = self._judge(sample, [self.texts[place] for place in sample], self.scores[sample])
+        over = 0.0 if seen >= _WELL else self._judge(sample, *self._read_over(sample))
+        turn = (270 * int(is_sideways) + 180 * (over > seen)) % 360
+        return turn if max(seen, over) >= _SURE else 0, max(seen, over)
+
+    def read_upwards(self) -> None:
+        """Read lines that run up the page: rapidocr reads those that stand as if they ran down."""
+        doubted = np.flatnonzero((self._slant >= _TALL) & (self.scores < _WELL))
+        for place, text, score in zip(doubted, *self._read_over(doubted), strict=True):
+            if score > self.scores[place]:
+                self.texts[place], self.scores[place] = text, score
+
+    def rate(self, texts: Sequence[str], scores: Any, places: Any = slice(None)) -> Any:
+        """Return how well lines are read: noise has fewer letters than a line has room for squares."""
+        letters = np.array([len("".join(text.split())) for text in texts])
+        return scores * np.minimum(1, letters / self._lengths[places])
+
+    def _judge(self, places: Any, texts: Sequence[str], scores: Any) -> float:
+        return float(np.average(self.rate(texts, scores, places), weights=self._lengths[places]))
+
+    def _read_over(self, places: Any) -> tuple[Sequence[str], Any]:
+        """Read lines upside down."""
+        if not len(places):
+            return [], np.array([])
+        crops = self._engine.crop_text_regions(self._picture, self.quads[places].astype(np.float32))
+        found = self._engine.recognize_txt([crop[::-1, ::-1] for crop in crops])
+        return found.txts, np.array(found.scores)
 
 
 def refuse_many(scans: int) -> None:
@@ -119,6 +182,8 @@ def describe_scans(pages: Sequence[Page]) -> tuple[str, ...]:
         notes.append(f'Pages that are scans and were not read: {scans:,}. To read them: pip install "askgraph[ocr]".')
     if doubtful:
         notes.append(f"Lines on scans that could hardly be recognised and were left out: {doubtful:,}.")
+    if poor := [f"{number:,}" for number, page in enumerate(pages, start=1) if page.is_poor]:
+        notes.append(f"Scanned pages that could hardly be read, whichever way up: {', '.join(poor)}.")
     return tuple(notes)
 
 
