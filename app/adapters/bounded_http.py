@@ -17,9 +17,23 @@ class OversizedResponse(httpx2.ReadError):
     """The response is longer than it may be, or is in a form whose length nobody can bound."""
 
 
+class SentElsewhere(httpx2.RequestError):
+    """The server sends the request to another one."""
+
+
+async def keep_home(response: httpx2.Response) -> None:
+    """Follow no redirect to another server, which would get what was asked, and the headers of a gateway."""
+    if response.has_redirect_location:
+        asked = response.request.url
+        there = asked.join(response.headers["location"])
+        if (there.scheme, there.host, there.port) != (asked.scheme, asked.host, asked.port):
+            host = there.copy_with(userinfo=b"", path="/", query=None, fragment=None)
+            raise SentElsewhere(f"It sends what is asked to another server, {host}, which gets nothing.")
+
+
 def bound_responses(most: int, streamed: int) -> dict[str, list[Callable[[httpx2.Response], Awaitable[None]]]]:
     """Return the event hooks of a client that ends a response after `most` bytes, a stream of events after `streamed`,
-    and that keeps its question where it is sent elsewhere."""
+    and that keeps its question where it is sent elsewhere on the same server."""
 
     async def bound(response: httpx2.Response) -> None:
         coding = response.headers.pop("content-encoding", "identity")  # some gateways compress unasked
@@ -33,7 +47,7 @@ def bound_responses(most: int, streamed: int) -> dict[str, list[Callable[[httpx2
         inflater = None if coding == "identity" else zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # of any of the two
         response.stream = _BoundedStream(response.stream, streamed if is_stream else most, inflater)
 
-    return {"response": [bound]}
+    return {"response": [keep_home, bound]}
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -78,6 +79,16 @@ async def test_which_models_answer_is_not_told_to_strangers(settings: Settings) 
             for header, are_told in (({}, False), (asking, False), (debugging, True)):
                 ready = (await client.get("/readyz", headers=header)).json()
                 assert (ready["models"], bool(ready["answering"])) == ("ok", are_told)
+
+        async def fail() -> str:
+            return "No file /run/secrets/key."
+
+        failing = dict.fromkeys(("models", "embeddings", "rerank", "originals"), fail)
+        async with open_client(make_app(replace(services, checks={**services.checks, **failing}))) as client:
+            for header, are_told in (({}, False), (asking, False), (debugging, True)):
+                ready = (await client.get("/readyz", headers=header)).json()
+                assert {"/run/secrets" in ready[part] for part in failing} == {are_told}
+                assert ready["status"] == "degraded"
 
 
 async def test_from_the_first_key_on_every_request_needs_one(client: httpx.AsyncClient, services: Services) -> None:

@@ -16,7 +16,7 @@ import openai
 from langchain_core.exceptions import ContextOverflowError
 
 from app.adapters.chat.langchain import LONGEST_THOUGHTS
-from app.adapters.sdk_errors import find_words
+from app.adapters.sdk_errors import LONGEST_MESSAGE, clean, find_words
 
 logger = logging.getLogger("askgraph.models")
 
@@ -100,13 +100,18 @@ _BROKEN = 3
 
 
 def spell(error: openai.APIError) -> str:
-    """Return all that the server says."""
+    """Return all that the server says. It is for us to read: `tell` and `quote` are for people."""
     return (find_words(error.body) or error.message)[: 2 * _SPELT]
+
+
+def tell(error: openai.APIError) -> str:
+    """Return what the server says, for whoever runs the service."""
+    return clean(spell(error), error)[:LONGEST_MESSAGE]
 
 
 def quote(error: openai.APIError) -> str:
     """Return the server's own words behind a colon, for readers; nothing where there are none."""
-    words = find_words(error.body)[:_QUOTED].rstrip(".")
+    words = clean(find_words(error.body), error)[:_QUOTED].rstrip(".")
     return f": {words}" if words else ""
 
 
@@ -150,7 +155,7 @@ def find_smaller(error: openai.APIStatusError, sent: Body, wanted: int) -> int |
 
 def is_spent(error: openai.APIStatusError) -> bool:
     """Return True where a budget or quota is used up, which no moment and no other request cures."""
-    said = f"{error.code} {error.type}{quote(error)}"
+    said = f"{error.code} {error.type}{spell(error)[:_QUOTED]}"
     is_spent = error.status_code in (400, 403, 429) and _SPENT.search(said) and not _PASSING.search(said)
     return error.status_code == 402 or error.code == "insufficient_quota" or bool(is_spent)
 
@@ -158,12 +163,12 @@ def is_spent(error: openai.APIStatusError) -> bool:
 def is_crash(error: openai.APIError) -> bool:
     """Return True where the error says that the server has broken down, for which nothing in the request is a reason
     except its length."""
-    return bool(_CRASHED.search(quote(error)))
+    return bool(_CRASHED.search(spell(error)[:_QUOTED]))
 
 
 def is_loading(error: openai.APIStatusError) -> bool:
     """Return True where the error says that the server still loads the model."""
-    return error.status_code >= 500 and bool(_LOADS.search(quote(error)))
+    return error.status_code >= 500 and bool(_LOADS.search(spell(error)[:_QUOTED]))
 
 
 def is_filtered(error: openai.APIError) -> bool:

@@ -31,7 +31,7 @@ from app.adapters.chat.running_on import RunningOn
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.sdk_errors import find_words, translate_silence
+from app.adapters.sdk_errors import LONGEST_MESSAGE, clean, find_words, translate_silence
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -91,9 +91,6 @@ TAIL = 2.0
 
 LONGEST_THOUGHTS = 20_000
 """Characters of a reply's thoughts that are kept."""
-LONGEST_MESSAGE = 1000
-"""Characters of a provider's message that are kept. Some repeat the whole request."""
-
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
@@ -129,6 +126,7 @@ class LangChainChat:
         self._timeout = timeout
         self._prices = prices
         self._key = key
+        self._address = key.replace("API_KEY", "BASE_URL")
         self._tokens = O200kCounter()
         self._tokens.count("")  # so that no question waits for the tables
         self.sees = bool(self._describe().get("image_inputs"))
@@ -367,16 +365,19 @@ class LangChainChat:
             case langchain.ContextOverflowError():
                 return ContextTooLong()
             case langchain.ModelError() if error.is_retryable:
-                return translate_silence(error, read_retry_after(error))
+                return translate_silence(error, read_retry_after(error), self._address)
             case langchain.ModelError():
-                return ModelError(f"The language model {self.name} did not accept the request.", said=str(error))
+                return ModelError(
+                    f"The language model {self.name} did not accept the request.",
+                    said=clean(str(error), error)[:LONGEST_MESSAGE],
+                )
             case httpx2.HTTPError() | OSError():
-                return translate_silence(error)
+                return translate_silence(error, address=self._address)
             case _ if _BUSY.search(str(error)):
                 return ModelUnavailable()
             case _:
                 message = f"The language model {self.name} sent a reply that violates its protocol."
-                return ModelError(message, said=str(error)[:LONGEST_MESSAGE])
+                return ModelError(message, said=clean(str(error), error)[:LONGEST_MESSAGE])
 
     @contextmanager
     def _translated(self, sink: UsageSink) -> Iterator[None]:
@@ -394,7 +395,8 @@ class LangChainChat:
         holders = [held for reason in reasons for held in (reason, getattr(reason, "response", None))]
         statuses = (getattr(held, "status_code", None) for held in holders)
         status = next((status for status in statuses if isinstance(status, int)), None)
-        said = (find_words(getattr(error, "body", None)) or str(error) or "No answer in time.")[:LONGEST_MESSAGE]
+        said = find_words(getattr(error, "body", None)) or str(error) or "No answer in time."
+        said = clean(said, error)[:LONGEST_MESSAGE]
         logger.info("the language model %s: status %s, %s", self.name, status, said)
         sink.record_failure(FailedAttempt(status, said))
 

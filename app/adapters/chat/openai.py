@@ -40,6 +40,7 @@ from app.adapters.chat.habits import (
     is_too_long,
     quote,
     spell,
+    tell,
 )
 from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import JUDGEMENT_TOKENS, TAIL, LangChainChat, describe_schema, read_retry_after
@@ -245,24 +246,24 @@ class OpenAIChat(LangChainChat):
                 again_in = read_retry_after(error)
                 moment = f"Try again in {_name_time(again_in or 0)}."
                 message = f"The language model {self.name} is still being loaded{quote(error)}. {moment}"
-                return ModelLoading(message, again_in=again_in, said=spell(error))
+                return ModelLoading(message, again_in=again_in, said=tell(error))
             case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
                 return super()._translate(error)
             case openai.APIStatusError() if error.status_code in (404, 405):
-                return ModelError(self._explain_absence(error), said=spell(error))
+                return ModelError(self._explain_absence(error), said=tell(error))
             case openai.APIError() if is_too_long(error):
                 short = f"The request is larger than what the language model {self.name} takes a minute{quote(error)}."
                 return ContextTooLong(short if find_allowed(error) else None)
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
                 message = f"The language model {self.name} did not accept the request{quote(error)}."
-                return ModelError(message, said=spell(error))
+                return ModelError(message, said=tell(error))
             case openai.APIStatusError():
                 again_in, is_busy = read_retry_after(error), error.status_code == 429
                 said = (
                     "is busy" if is_busy else f"'s server reported an error{quote(error) or f' ({error.status_code})'}"
                 )
                 message = f"The language model{' ' * is_busy}{said}. Try again in {_name_time(again_in or 0)}."
-                return ModelUnavailable(message, again_in=again_in, said=spell(error))
+                return ModelUnavailable(message, again_in=again_in, said=tell(error))
             case openai.OpenAIError():
                 return translate_silence(error, read_retry_after(error))
         return super()._translate(error)
@@ -369,6 +370,8 @@ class _Completions:
                     habits.opened = habits.opened or isinstance(error, ThoughtAloudError)
                     if isinstance(error, ServerError):
                         raise make_status_error(error, response) from error
+                    if isinstance(error, ValueError):  # which may quote a reply that repeats the request
+                        error.request = response.request  # type: ignore[attr-defined]
                     raise
             except openai.APIStatusError as error:
                 address = self._server.base_url

@@ -22,7 +22,7 @@ import numpy as np
 import openai
 from openai.types import CreateEmbeddingResponse
 
-from app.adapters.bounded_http import DIRECT
+from app.adapters.bounded_http import DIRECT, keep_home
 from app.adapters.chat.providers import CHECK_SECONDS, Access
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
@@ -172,7 +172,7 @@ class OpenAIEmbedder:
             max_retries=PASSAGE_RETRIES,
             # Azure takes a key there only, at addresses with a version.
             default_headers={**(headers or {}), **({"api-key": api_key} if query and isinstance(api_key, str) else {})},
-            http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT, event_hooks={"response": [_refuse]}),
+            http_client=openai.DefaultAsyncHttpxClient(mounts=DIRECT, event_hooks={"response": [keep_home, _refuse]}),
         )
         self._query, self._passage = _find_kinds(self.model)
         self._sends_dimensions = dimension != native
@@ -233,7 +233,7 @@ class OpenAIEmbedder:
                 try:
                     yield
                 except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE) as error:
-                    model = f"The embedding model {self.model} at {self._server.base_url}"
+                    model = f"The embedding model {self.model} at {self._server.base_url.copy_with(userinfo=b'')}"
                     raise translate(error, model, keys=_KEYS, names="ASKGRAPH_EMBEDDINGS and its base URL") from error
         except (ModelUnavailable, ModelError, EmbedderUnavailable) as error:
             self.problem = explain(error)

@@ -16,6 +16,7 @@ import httpx2
 import openai
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
+from app.adapters.bounded_http import keep_home
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
@@ -114,6 +115,7 @@ class CohereReranker:
             base_url=address["base"],
             timeout=seconds,
             max_retries=RETRIES,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [keep_home]}),
         )
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:

@@ -19,6 +19,14 @@ from domain.health import ANSWERING, run_checks
 
 router = APIRouter(tags=["health"])
 
+_HIDDEN = {
+    "models": "A language model does not answer, or cannot be used.",
+    "embeddings": "The embedding model does not answer, or cannot be used.",
+    "rerank": "The reranker does not answer, or cannot be used.",
+    "originals": "The storage of files does not answer, or cannot be used.",
+}
+"""What is told of a part's problem to callers who may not see the parts."""
+
 
 @router.get("/healthz", responses=respond_with(LiveBody, "The process is alive.") | fail_with())
 async def healthz() -> JSONResponse:
@@ -43,9 +51,13 @@ async def readyz(
 ) -> JSONResponse:
     """Check every part, and write to the database. 200 while questions can be answered, which needs the database, but
     neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are, and
-    which models answer, is told to callers with the right `debug` in all workspaces."""
+    which models answer and why not, is told to callers with the right `debug` in all workspaces."""
     findings = await run_checks(checks)
-    problems = {name: finding.problem for name, finding in findings.items()}
+    # Problems have names, addresses and paths, and words of providers in them.
+    problems = {
+        name: finding.problem and (finding.problem if parts else _HIDDEN.get(name, finding.problem))
+        for name, finding in findings.items()
+    }
     answering = {
         name.removeprefix(ANSWERING): problem for name, problem in problems.items() if name.startswith(ANSWERING)
     }

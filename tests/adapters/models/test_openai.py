@@ -1,6 +1,8 @@
 import asyncio
+import base64
 import gzip
 import json
+import re
 import socket
 import ssl
 import zlib
@@ -15,7 +17,15 @@ from pydantic import BaseModel
 from app.adapters.chat.langchain import BOUNDED
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.sdk_errors import explain_silence, translate_silence
-from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelTimeout, ModelUnavailable
+from domain.errors import (
+    AskgraphError,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnavailable,
+    explain,
+)
 from domain.ports.models import ChatModel, Message
 from domain.ports.pictures import Picture
 from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, Call, Judgement, Sink, call
@@ -129,6 +139,63 @@ async def test_a_question_that_is_sent_elsewhere_stays_one(status: int) -> None:
         with pytest.raises(ModelError, match=r"redirects to http://models\.example/other, where") as caught:
             await read(model)
     assert "POST" in str(caught.value.__cause__.body)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("place", ["https://models.example/v1", "http://thief.example/v1", "//models.example:8080/"])
+async def test_no_redirect_to_another_server_is_followed(place: str) -> None:
+    asked = list[str]()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        return httpx2.Response(307, headers={"Location": f"{place}?key=1"})
+
+    async with openai.DefaultAsyncHttpxClient(
+        transport=httpx2.MockTransport(answer), **{**BOUNDED, "mounts": {}}
+    ) as http:
+        model = OpenAIChat("m", api_key="key", base_url="http://models.example/v1", timeout=3, http=http)
+        host = httpx2.URL("http://models.example").join(place).copy_with(path="/")
+        with pytest.raises(ModelError, match=rf"to another server, {host}, which.* Check OPENAI_BASE_URL"):
+            await read(model)
+        assert "OPENAI_BASE_URL" in str(await model.check())
+    assert {httpx2.URL(each).host for each in asked} == {"models.example"}
+    assert {each.split(":")[0] for each in asked} == {"http"}
+
+
+@pytest.mark.parametrize("status", [200, 400, 404, 500])
+@pytest.mark.parametrize(
+    ("echoes", "leaks"),
+    [
+        (lambda sent: f"Bad key {sent.headers['authorization']}, sk-secret-one…", "sk-secret"),
+        (lambda sent: f"Headers were {dict(sent.headers)}", "dGVhbTp3b3Jk|team:word-of-mouth|word-of-mouth"),
+        (lambda sent: f"login team:word-of-mouth, {sent.headers['x-gateway']}", "word-of|gw-secret"),
+        (lambda sent: f"Input: {sent.content.decode()}", "notice period|six weeks"),
+        (lambda sent: repr(json.loads(sent.content)["messages"]), "notice period|six weeks"),
+        (lambda sent: json.dumps(json.dumps(json.loads(sent.content))), "notice period|six weeks"),
+    ],
+)
+async def test_what_an_error_repeats_of_the_request_is_told_to_nobody(
+    status: int, echoes: Callable[[httpx2.Request], str], leaks: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        said = f"It is not so. {echoes(request)}"
+        return httpx2.Response(status, content=said) if status == 200 else httpx2.Response(status, json={"error": said})
+
+    caplog.set_level("INFO")
+    basic = base64.b64encode(b"team:word-of-mouth").decode()
+    headers = {"x-gateway": "gw-secret-two", "x-login": f"Basic {basic}"}
+    async with openai.DefaultAsyncHttpxClient(
+        transport=httpx2.MockTransport(answer), **{**BOUNDED, "mounts": {}}
+    ) as http:
+        model = OpenAIChat(
+            "m", api_key="sk-secret-one-long", base_url="http://m.example/v1", timeout=3, http=http, headers=headers
+        )
+        sink = Sink()
+        with pytest.raises(AskgraphError) as caught:
+            await read(model, sink)
+    told = [caught.value.message, explain(caught.value), model.circuit.describe(), caplog.text]
+    told += [failure.message for failure in sink.failures]
+    assert "It is not so" in "".join(told)
+    assert not re.search(leaks, "".join(told)), told
 
 
 async def test_an_address_is_completed_by_v1_where_nothing_answers(server: OpenAIServer) -> None:
