@@ -14,6 +14,7 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
+from app.api.protocols.client_conversations import find_typed
 from app.api.protocols.translating import CORRECTION, list_sources, translate_text
 from app.wiring.services import Services
 from domain.assistants import Draft
@@ -169,9 +170,22 @@ WRAPPED = [
     f"### Task:\nRespond (e.g., <source id=1>).\n\n{_SOURCES}{QUESTION}",
     f"Use what is in <context></context>.\n{_SOURCES}When you do not know, say so.\nQuery: {QUESTION}",
     f"<task>\n{QUESTION}\n</task><environment_details>\n# Files\n{{}}\n</environment_details>",
+    f"<task>\n{QUESTION}\n</task>\n<environment_details>\n{{}}</task>\n<task>fish</task>\n</environment_details>",
     f"{QUESTION}\n\n<environment_details>\n# Files\n{{}}\n</environment_details>",
     f"<attachments>\n{{}}\n</attachments>\n<reminder></reminder>\n<userRequest>\n{QUESTION}\n</userRequest>",
 ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why?\n```\n<query>fish</query>\n<x>y</x>\n```",
+        "Why?\n```\n<file>\n</file>\nfish\n```",
+        "Why?\n<request>\na\n</request>\n<response>\nok\n</response>",
+    ],
+)
+def test_what_no_client_writes_so_is_asked_whole(text: str) -> None:
+    assert find_typed(text) == (text, False)
 
 
 @pytest.mark.parametrize("frame", WRAPPED)

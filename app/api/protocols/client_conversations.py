@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -274,50 +274,45 @@ def split_conversation(said: Sequence[tuple[str, str]]) -> Split:
     return Split(exchanges, *find_typed(said[-1][1]))
 
 
-_TAG = re.compile(r"<(/?)([a-z][\w-]{0,40})(?:\s[^<>]{0,300})?>", re.IGNORECASE)
-_TYPED = re.compile(r"(?:user[_-]?)?(?:query|question|task|request|message|prompt|feedback)", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][\w-]{0,40}(?:\s[^<>]{0,300})?>", re.IGNORECASE)
+_TYPED = r"((?:user[_-]?)?(?:query|question|task|request|message|prompt|feedback))"
 """Names of tags around what a reader has typed."""
-_BESIDE = re.compile(
-    r"(?:[\w-]{1,30}[_-])?(?:context|documents?|files?|attachments?|sources|search_results)|environment_details",
-    re.IGNORECASE,
+_BESIDE = (
+    r"(?:(?:[\w-]{1,30}[_-])?(?:context|documents?|files?|attachments?|sources|search_results)|environment_details)"
 )
-"""Names of tags around what a client puts beside it, where the typed text has no tag of its own."""
+"""Names of tags around what a client puts beside it."""
+_FIRST = re.compile(rf"<{_TYPED}>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_ENDS = re.compile(rf"</{_TYPED}>\Z", re.IGNORECASE)
+_OPENS = re.compile(rf"(?:^|(?<=>))[ \t]{{0,40}}<{_BESIDE}(?:\s[^<>]{{0,300}})?>", re.IGNORECASE | re.MULTILINE)
+_CLOSES = re.compile(rf".*</{_BESIDE}>(?=[ \t]{{0,40}}(?:\n|<|\Z))", re.IGNORECASE | re.DOTALL)
+_LONGEST_TAG = 40
 _LABEL = re.compile(r"^(?:user )?(?:query|question): ?", re.IGNORECASE | re.MULTILINE)
 
 
 def find_typed(text: str) -> tuple[str, bool]:
     """Return what the reader has typed of a message, and whether it holds more: the files, sources and surroundings
-    that clients put beside it in tags, often behind instructions to a model.
+    that clients put beside it in tags, often behind instructions to a model. It is all where no client is known that
+    writes so.
 
-    What was typed stands in a tag of its own, or behind all that was put beside it, or before."""
-    blocks = list(_list_blocks(text))
-    typed = [inner for name, inner, _ in blocks if _TYPED.fullmatch(name) and inner]
-    if typed and len(typed) < len(blocks):
-        return typed[-1], True
-    if typed and blocks[0][2] == (0, len(text)):
-        return typed[0], False
-    beside = [place for name, _, place in blocks if _BESIDE.fullmatch(name)]
-    if beside:
-        behind = _LABEL.split(text[beside[-1][1] :])[-1].strip()
-        if typed_there := behind or text[: beside[0][0]].strip():
-            return typed_there, True
-    return text, False
-
-
-def _list_blocks(text: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """Yield the outermost blocks in tags that begin a line, or follow one another: name, content and place. Each ends
-    with the last tag of its name, so that no document can end it before."""
-    tags = list(_TAG.finditer(text))
-    ends = {tag[2].lower(): tag for tag in tags if tag[1]}
-    reached = 0
-    for tag in tags:
-        end = ends.get(tag[2].lower())
-        if tag[1] or tag.start() < reached or end is None or end.start() < tag.end():
-            continue
-        if text[max(reached, tag.start() - 40) : tag.start()].rpartition("\n")[2].strip():
-            continue
-        reached = end.end()
-        yield tag[2], text[tag.end() : end.start()].strip(), (tag.start(), reached)
+    What was typed stands before all that was put beside it, or behind, there or there in a tag of its own. No document
+    reaches there: it stands in tags, of which the first and the last count, outside any fence.
+    """
+    first = _FIRST.match(text)
+    if first and first.end() == len(text):
+        return first[2].strip() or text, False
+    opens, closes = _OPENS.search(text), _CLOSES.match(text)
+    if opens is None or text.count("```", 0, opens.start()) % 2:
+        return text, False
+    if first and first.end() <= opens.start() and first[2].strip():
+        return first[2].strip(), True
+    if closes is None or closes.end() < opens.end():
+        return text, True
+    behind = text[closes.end() :].strip()
+    if last := _ENDS.search(behind, max(len(behind) - _LONGEST_TAG, 0)):
+        before, _, typed = behind[: last.start()].rpartition(f"<{last[1]}>")
+        if typed.strip() and before.count("```") % 2 == 0:
+            return typed.strip(), True
+    return _LABEL.split(behind, 1)[-1].strip() or text[: opens.start()].strip() or text, True
 
 
 _SAID = re.compile(
@@ -363,7 +358,7 @@ def answer_about_conversation(messages: Sequence[Message]) -> str | None:
         return None
     if any(quote in task for quote in ("```", '"""')) or _TAG.search(task.removesuffix(_OPENING)):
         return None
-    lines = list(_SAID.finditer(last))
+    lines = list(_SAID.finditer(last, 0, 10 * _LONGEST_TASK))
     asked = [line[2].strip() for line in lines if line[1].lower() in ("user", "human")]
     if not 0 < len(asked) < len(lines):
         return None

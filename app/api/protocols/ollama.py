@@ -137,6 +137,7 @@ async def answer(body: AnswerRequest, request: Request, conversations: Conversat
         return write(
             text + sources,
             done=True,
+            warnings=done["warnings"],
             done_reason=read_finish(done["degraded"], done["answered_by"]),
             total_duration=took,
             load_duration=0,
