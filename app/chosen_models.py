@@ -1,7 +1,7 @@
 """The language model that `askgraph models use` has chosen for a home folder, and its key."""
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -24,6 +24,8 @@ class ChosenModels(BaseModel):
     openai_base_url: str | None = None
     openai_api_key: str | None = None
     anthropic_api_key: str | None = None
+    sends_headers: bool | None = None
+    """True where `ASKGRAPH_MODEL_HEADERS` go to the address: whoever chose it may read them."""
 
     @classmethod
     def read(cls, home: Path) -> Self | None:
@@ -39,9 +41,10 @@ class ChosenModels(BaseModel):
         """Write the file."""
         write_private(home / FILE, self.model_dump_json(exclude_none=True, indent=1) + "\n")
 
-    def as_settings(self) -> dict[str, str | None]:
+    def as_settings(self) -> dict[str, Any]:
         """Return what the settings take over. An address comes with its own key or none: another's is not sent
-        there."""
-        given = self.model_dump(exclude_none=True)
+        there, nor are headers."""
+        given = self.model_dump(exclude_none=True, exclude={"sends_headers"})
         keys = {"openai_api_key": self.openai_api_key or "", "openai_api_key_file": None}
-        return given | (keys if self.openai_base_url or self.openai_api_key else {})
+        headers: dict[str, Any] = {} if self.sends_headers or not self.openai_base_url else {"model_headers": {}}
+        return given | headers | (keys if self.openai_base_url or self.openai_api_key else {})

@@ -1,5 +1,6 @@
 """The settings of a deployment. The entry points read them from the environment; nothing reads them at import."""
 
+import json
 import re
 from collections.abc import Iterable
 from datetime import timedelta
@@ -31,6 +32,10 @@ from domain.model_names import ModelName
 from domain.people.limits import Limits
 
 _MODELS = {"model", "model_small", "model_large", "model_judge"}
+
+
+def _is_strange(value: str | SecretStr) -> bool:
+    return bool(re.search(r"[^\x20-\x7e]", value if isinstance(value, str) else value.get_secret_value()))
 
 
 def _default_home() -> Path:
@@ -95,9 +100,10 @@ class Settings(BaseSettings):
     models_that_see: Annotated[tuple[str, ...], NoDecode] = ()
     """Models that see pictures of pages (`generate.pictures`), in addition to those that are known to; separated by
     commas."""
-    model_headers: dict[str, SecretStr] = {}
-    """Sent with every request to the server at `OPENAI_BASE_URL`, or that of a chosen model, as gateways want them:
-    `{"x-portkey-config": "pc-1"}`."""
+    model_headers: Annotated[dict[str, SecretStr], NoDecode] = {}
+    """Sent with every request to the server at `OPENAI_BASE_URL`, or that of a model that `askgraph models use` has
+    chosen on this machine, as gateways want them: `{"x-portkey-config": "pc-1"}`. Another address that an administrator
+    names on the page does not get them."""
     model_timeout: float = Field(60, gt=0)
     """Limit of one model call, in seconds."""
     embeddings: str = "local"
@@ -259,6 +265,23 @@ class Settings(BaseSettings):
             return SecretStr(read_address(value.get_secret_value()))
         except ValueError as error:
             raise PydanticCustomError("address", "{why}", {"why": str(error)}) from None
+
+    @field_validator("model_headers", mode="before")
+    @classmethod
+    def _read_headers(cls, value: Any) -> Any:
+        """No message shows a value, which may be a secret."""
+        try:
+            read = json.loads(value or "{}") if isinstance(value, str) else value
+        except ValueError:
+            read = None
+        if not isinstance(read, dict) or not all(isinstance(each, str | SecretStr) for each in read.values()):
+            raise PydanticCustomError("headers", 'it is written as JSON, with texts: {{"x-name": "value"}}')
+        wrong = [name for name, each in read.items() if not re.fullmatch(r"[!-9;-~]+", name) or _is_strange(each)]
+        if wrong:
+            raise PydanticCustomError(
+                "headers", "no header may have a name or value like that of {name}", {"name": wrong[0]}
+            )
+        return read
 
     @field_validator("retention", mode="before")
     @classmethod

@@ -120,11 +120,12 @@ class McpFunctions:
         for name in names:
             try:
                 tool = await self._find(scope, name)
-                schema = _write_out(tool.input_schema, name)
+                described = tool.description or tool.title or tool.name
+                schema = _write_out(tool.input_schema, name, MOST_DESCRIBED - len(described))
             except FunctionError as error:
                 problems[error.message] = None
             else:
-                functions.append(Function(name, tool.description or tool.title or tool.name, schema))
+                functions.append(Function(name, described, schema))
         return FunctionList(tuple(functions), tuple(problems))
 
     async def call(
@@ -200,9 +201,10 @@ class McpFunctions:
             raise FunctionError(f"The MCP server {server!r} cannot be reached, or not understood.") from error
 
 
-def _write_out(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _write_out(schema: Mapping[str, Any], name: str, left: int) -> dict[str, Any]:
     """Return the schema with what it refers to in its place: servers of models refuse `$ref` (Gemini's does). Raises
-    `FunctionError` where that is endless, or too much, and where what it refers to is no schema."""
+    `FunctionError` where that is endless, or has more than `left` characters and parts, and where what it refers to is
+    no schema."""
     defined: dict[str, Any] = {}
     for key in ("$defs", "definitions"):
         named = schema.get(key, {})
@@ -213,11 +215,10 @@ def _write_out(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
             f"#/{key}/{each}": value if isinstance(value, dict) else {} if value else {"not": {}}
             for each, value in named.items()
         }
-    left = MOST_DESCRIBED
 
     def write(value: Any) -> Any:
         nonlocal left
-        left -= 1
+        left -= len(value) if isinstance(value, str) else 1 + (sum(map(len, value)) if isinstance(value, dict) else 0)
         if left < 0:
             raise FunctionError(f"{name} is not offered: its description is too long.")
         if isinstance(value, dict):

@@ -32,7 +32,7 @@ _NO_TLS = re.compile("WRONG_VERSION|RECORD_LAYER|PACKET_LENGTH|HTTP_REQUEST")
 
 LONGEST_MESSAGE = 1000
 """Characters of a provider's message that are kept. Some repeat the whole request."""
-_LOOKED_AT = 4000
+_LOOKED_AT = 1500
 """Characters of it in which that is looked for."""
 _SHARED, _SHARED_OTHERS = (24, 24), (12, 12)
 """Letters and digits in a row that are the request's and not a provider's own words, about 30 characters of English;

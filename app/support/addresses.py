@@ -15,6 +15,16 @@ def is_safe_address(address: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
 
 
+def is_same_server(one: str, other: str) -> bool:
+    """Return True where both addresses are of one server: scheme, host and port."""
+    try:
+        parts = [urlsplit(each) for each in (one, other)]
+        ports = [each.port or {"https": 443, "http": 80}.get(each.scheme) for each in parts]
+    except ValueError:
+        return False
+    return (parts[0].scheme, parts[0].hostname, ports[0]) == (parts[1].scheme, parts[1].hostname, ports[1])
+
+
 def read_api_address(given: str | None, route: str) -> tuple[str | None, dict[str, str]]:
     """Return the address of an API, also where the route is written out as a portal shows it, with what stands behind
     its `?`: `…/deployments/NAME` and the version, of `…/deployments/NAME/chat/completions?api-version=…`."""

@@ -16,6 +16,7 @@ from app.adapters.prices import read_prices
 from app.chosen_models import ChosenModels
 from app.samples import FOLDER
 from app.settings import Settings, read_settings
+from app.support.addresses import is_same_server
 from app.support.toml_files import list_problems
 from domain.errors import AskgraphError, ConfigurationError, InputError, explain
 from domain.model_names import Attempt, KnownModels, Trial
@@ -64,10 +65,18 @@ class ModelChooser:
         )
 
     async def try_model(
-        self, name: str, address: str | None = None, key: str | None = None, *, keep: bool = False
+        self,
+        name: str,
+        address: str | None = None,
+        key: str | None = None,
+        *,
+        keep: bool = False,
+        is_owner: bool = False,
     ) -> Trial:
         """Ask the model three small questions. One that writes is kept for the next start if `keep`: it judges as well
         where it does that right and fast.
+
+        The headers of the settings go to another server than theirs only if the caller `is_owner` of this machine.
 
         `name` may begin with the kind of a server on this machine, as in `ollama:qwen3:8b`. Raises `InputError`, and
         `ConfigurationError` for a name, key or address that cannot be used.
@@ -79,8 +88,13 @@ class ModelChooser:
         if address and provider in PACKAGES:
             raise InputError(f"An address is that of a server that speaks OpenAI's protocol; {provider} has its own.")
         access = {f"{provider}_api_key": key, "openai_base_url": address}
+        configured = self.settings.openai_base_url or "https://api.openai.com"
+        is_theirs = bool(self.settings.model_headers) and is_same_server(address or configured, configured)
+        sends_headers = is_owner or is_theirs or None
         try:
-            choice = ChosenModels(model_large=name, model_small="none", model_judge="none", **access)
+            choice = ChosenModels(
+                model_large=name, model_small="none", model_judge="none", sends_headers=sends_headers, **access
+            )
         except ValidationError as error:
             raise InputError(list_problems(error)) from error
         # As the choice will be read: an address that is named here gets no key from elsewhere.

@@ -44,9 +44,12 @@ STRANGE = """
 import json, sys
 print("ready")
 GOOD = {"name": "count", "inputSchema": {"properties": {}}, "outputSchema": {"type": "object", "required": ["n"]}}
+LONG = {"inputSchema": {"type": "object"}}
+REFS = {f"p{n}": {"$ref": "#/$defs/a"} for n in range(20)}
+MANY = {"name": "l2", "inputSchema": {"$defs": {"a": {"description": "x" * 3000}}, "properties": REFS}}
 PAGES = {
     None: [{"name": "a", "inputSchema": None, "description": 1}, {"name": "b"}, "c", {"annotations": []}],
-    "2": [GOOD | {"annotations": {"readOnlyHint": True, "title": 7}}],
+    "2": [GOOD | {"annotations": {"readOnlyHint": True, "title": 7}}, LONG | {"name": "l1", "title": "T" * 9000}, MANY],
 }
 CONTENT = [{"type": "json", "data": 12}, "13", {"type": "text", "text": "14"}]
 for line in sys.stdin:
@@ -69,9 +72,10 @@ for line in sys.stdin:
 
 
 async def test_what_is_described_or_said_in_another_form_costs_nothing_else() -> None:
-    server = McpServer(command=[sys.executable, "-c", STRANGE], functions=["count"], changing=["a", "b"])
+    server = McpServer(command=[sys.executable, "-c", STRANGE], functions=["count"], changing=["a", "b", "l1", "l2"])
     functions = McpFunctions({"it": server})
-    found = await functions.list_functions(DEFAULT_SCOPE, ["it.a", "it.b", "it.count"])
+    found = await functions.list_functions(DEFAULT_SCOPE, ["it.a", "it.b", "it.count", "it.l1", "it.l2"])
+    assert found.problems == tuple(f"it.l{n} is not offered: its description is too long." for n in (1, 2))
     assert [(each.name, each.parameters["type"]) for each in found.functions] == [
         ("it.a", "object"), ("it.b", "object"), ("it.count", "object"),
     ]  # fmt: skip

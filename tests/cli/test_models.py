@@ -102,6 +102,32 @@ async def test_askgraph_is_no_server_of_models(monkeypatch: pytest.MonkeyPatch) 
         assert await discovery.find_servers() == []
 
 
+@pytest.mark.parametrize(
+    ("is_configured", "is_owner", "gets"), [(True, False, True), (False, False, False), (False, True, True)]
+)
+async def test_the_headers_of_a_gateway_go_to_no_other_server_unless_its_owner_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_configured: bool, is_owner: bool, gets: bool
+) -> None:
+    monkeypatch.setenv("ASKGRAPH_HOME", str(tmp_path))
+    monkeypatch.setenv("ASKGRAPH_MODEL_HEADERS", '{"x-gateway": "pc-1"}')
+    async with serve_openai() as server:
+        settings = read_settings(openai_base_url=server.base_url if is_configured else "http://gateway.example/v1")
+        await ModelChooser(settings).try_model("x", server.base_url, keep=True, is_owner=is_owner)
+    assert {"x-gateway" in sent for sent in server.headers} == {gets}
+    assert bool(read_settings().openai.headers) == gets
+
+
+@pytest.mark.parametrize(
+    "given", ["not JSON sk-secret", '["sk-secret"]', '{"x": "sk-secret\\n"}', '{"x y": "sk-secret"}']
+)
+def test_wrong_headers_are_told_in_one_line_without_their_values(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKGRAPH_MODEL_HEADERS", given)
+    with pytest.raises(ConfigurationError, match="model_headers: ") as caught:
+        read_settings()
+    assert "sk-secret" not in caught.value.message
+    assert "\n" not in caught.value.message
+
+
 @pytest.mark.parametrize(("seconds", "judging"), [(FAST, "x"), (0.0, "none")])
 async def test_a_slow_judge_does_not_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, judging: str

@@ -47,7 +47,7 @@ async def use(
         return 0
     key = typer.prompt("Key", hide_input=True, err=True) if with_key else None
     with err.status(f"Asking {escape(name)} three small questions"):
-        trial = await ModelChooser(settings).try_model(name, address, key, keep=True)
+        trial = await ModelChooser(settings).try_model(name, address, key, keep=True, is_owner=True)
     print_result(_print_trial, trial, as_json=as_json)
     chosen = ChosenModels.read(settings.home)
     if trial.writes.problem is not None or chosen is None:

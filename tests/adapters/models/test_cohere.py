@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from app.adapters.circuit import THRESHOLD
+from app.adapters.embeddings.openai import OpenAIEmbedder
 from app.adapters.prices import read_prices
 from app.adapters.rerankers.cohere import CohereReranker
 from app.settings import Settings
@@ -28,6 +33,7 @@ from tests.asking import ask, ask_for_state
 from tests.conftest import HANDBOOK, MANUAL
 from tests.contracts.reranker import QUESTION, SCOPE, TEXTS, RerankerContract, make_passage
 from tests.wire.cohere import CohereServer, Fault, serve_cohere
+from tests.wire.serving import serve_app
 
 PASSAGES = [make_passage(text) for text in TEXTS]
 
@@ -53,6 +59,23 @@ class TestCohereReranker(RerankerContract):
     async def reranker(self, server: CohereServer) -> AsyncIterator[CohereReranker]:
         async with connect(server) as connected:
             yield connected
+
+
+async def test_no_redirect_of_questions_or_texts_to_another_server_is_followed() -> None:
+    async def send_away(request: Request) -> Response:
+        return Response(status_code=307, headers={"location": "http://user:pass@127.0.0.1:9/v1?key=1"})
+
+    away = Starlette(routes=[Route("/{path:path}", send_away, methods=["GET", "POST"])])
+    async with serve_app(away) as address:
+        embedder = OpenAIEmbedder("openai:m@3", api_key="", base_url=f"{address}/v1", prices=read_prices())
+        reranker = CohereReranker("m", api_key="", base_url=address, prices=read_prices())
+        told = [str(await embedder.check()), str(await reranker.check())]
+        with pytest.raises(ModelError) as caught:
+            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+        await embedder.aclose()
+        await reranker.aclose()
+    for each in [*told, caught.value.message]:
+        assert "to another server, http://127.0.0.1:9/, which gets nothing. Check " in each
 
 
 async def test_a_search_is_recorded_with_its_price(server: CohereServer) -> None:
