@@ -52,7 +52,7 @@ test: install-dev ## all tests, on real embedded Postgres and Valkey, and real C
 	@sh tests/install-debian.sh chromium-headless-shell chromium-headless-shell "the page tests" || command -v chromium
 	@sh tests/install-debian.sh promtool prometheus "the tests of alert rules"
 	@sh tests/install-node-clients.sh
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not field" --ignore tests/llm --ignore tests/open_webui $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not field" --ignore tests/llm --ignore tests/open_webui $(ARGS)
 
 # What befalls a service outside: kills and a full disk, real files of packages, habits of models' servers, rights,
 # hostile input, folders that misbehave, and rectangles of the pages.
