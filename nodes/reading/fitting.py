@@ -102,9 +102,11 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
     told = " ".join(unit.text if unit.kind == "code" else unit.introduction for unit in quoted)
     fit: Fit = "figure" if phrases["mail"].search(asked) and has_address(said) else "open"
     wanted = find_terms(asked, language)
-    # Words that are no sentence and stand in the question say no more than that.
+    # Words that are no sentence and stand in the question, or as the document's title, say no more than that.
     bare = [unit for unit in quoted if unit.kind != "code" and unit.text[-1] not in ".!?"]
-    is_bare = len(bare) == len(quoted) and all(find_terms(unit.whole, language) <= wanted for unit in bare)
+    is_bare = len(bare) == len(quoted) and all(
+        unit.text == unit.source["title"] or find_terms(unit.whole, language) <= wanted for unit in bare
+    )
     if is_bare or (best.kind == "table" and _is_empty(wanted, best, language)):
         return "none"
     if phrases["number"].search(asked) or phrases["past"].search(asked):

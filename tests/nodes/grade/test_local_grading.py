@@ -231,6 +231,7 @@ def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question
         ("When was the map drawn?", "The map was drawn in 3 colours.", "The map was drawn in 1911."),
         ("How often is the map drawn?", "The map is drawn by 3 people.", "The map is drawn every year."),
         ("How much is the map?", "The map covers 25 towns.", "The map is 12.50 € at the gate."),
+        ("What are tolls for?", "Tolls and taxes", "Tolls and taxes are for roads."),
         ("How many locks has the map?", "The map of 1732 shows a coast.", "The map shows 12 locks."),
         ("How many weeks took the map?", "The map was drawn by 3 people.", "The map took 9 months."),
         ("Wie viel kostet die Karte?", "Die Karte zeigt 25 Orte.", "Die Karte kostet 12 Euro."),
