@@ -138,6 +138,8 @@ _INSTRUCTIONS = frozenset(
 """Sentences of the prompt, of so many words that no answer has them by chance."""
 _SOURCE_TAG = re.compile(r"\W*<source number=")
 """The beginning of an answer that is written as one of its sources."""
+_NUMBERED = re.compile(r'<source number="\d+"')
+"""The beginning of a source as it is shown, whose number is no figure of it."""
 
 _TAIL = 400
 _BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]] [^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\Z")
@@ -444,22 +446,21 @@ async def _write_with_model(
     if not knobs.system_instructions and is_in_other_language(strip_markers(body), state["question"]):
         context.ledger.warn(warnings.other_language)
     reasons = [*low]
-    # Verification judges each. Code counts what no source does.
     unstated: list[str] = []
-    if not profile.verify and "```" not in body:
-        unstated = await asyncio.to_thread(_find_unstated, body, state, knobs.system_instructions)
-    if uncited and not profile.verify and not writer.citations:
-        raise UnsupportedAnswer()
-    if not profile.verify and writer.citations:
+    if not writer.citations:
+        if uncited and not profile.verify:
+            raise UnsupportedAnswer()
+        reasons.append(Uncited(code="uncited"))
+        if not profile.verify:
+            context.ledger.warn(warnings.uncited)
+    elif not profile.verify:  # Verification judges each.
+        if "```" not in body:  # Code counts what no source does.
+            unstated = await asyncio.to_thread(_find_unstated, body, state, knobs.system_instructions)
         # No source says what they are: "These are all that the sources name."
         of_documents = read_documents(state["language"])
         statements = [each for each in uncited if not of_documents.search(each) and each not in unstated]
         if statements := statements + unstated:
             reasons.append(Uncited(code="uncited", statements=statements))
-    elif not writer.citations:
-        reasons.append(Uncited(code="uncited"))
-        if not profile.verify:
-            context.ledger.warn(warnings.uncited)
     closing = wording.close(reasons)
     writer.write(closing)
     framing = Framing(opening=len(opening), closing=len(closing))
@@ -508,9 +509,8 @@ def _is_foreign(text: str, state: GenerateInput) -> bool:
 def _find_unstated(text: str, state: GenerateInput, instructions: str | None) -> list[str]:
     """Return the statements with a figure that stands nowhere in what the model was shown and is not computed from what
     does. Small models misread figures, and cite them."""
-    numbered = re.compile(r'<source number="\d+"')
     given = (
-        numbered.sub("", show_sources(state["sources"])),
+        _NUMBERED.sub("", show_sources(state["sources"])),
         *(state["standalone_question"], state["question"], show_today(state), instructions or ""),
         *list_results(state["work"], state["sources"]),
         *state["outline"],

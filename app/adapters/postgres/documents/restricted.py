@@ -57,11 +57,13 @@ async def restrict(session: Session, sketch: Sequence[int], groups: Collection[s
 
     Raises `RestrictedText` where no group may read all of them.
     """
-    numbers = write_numbers(sketch)
-    shares = _ARE_SOME if len(sketch) > _MOST_KEYS else _SHARE_SOME
-    if await session.fetch_one(f"{shares} LIMIT 1", sketch=numbers) is None:
+    if len(sketch) > _MOST_KEYS:
+        repeated_from = await session.fetch_one(f"{_ARE_SOME} LIMIT 1")
+    else:
+        repeated_from = await session.fetch_one(f"{_SHARE_SOME} LIMIT 1", sketch=write_numbers(sketch))
+    if repeated_from is None:
         return sorted(set(groups))
-    rows = await session.fetch(_FIND, sketch=numbers, groups=list(groups))
+    rows = await session.fetch(_FIND, sketch=write_numbers(sketch), groups=list(groups))
     known = {run for row in rows if row["is_known"] for run in row["shared"]}
     new = len(set(sketch) - known)
     held = [(set(row["shared"]) - known, row) for row in rows if not row["is_known"]]
